@@ -1,0 +1,160 @@
+"""Any string goes into bytes and offsets and comes back; what would not come back is refused."""
+
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odd_words import ODD_WORDS, any_word, word_lists
+
+from splitembed.errors import VocabularyError
+from splitembed.words import Words, check_offsets, decode_word, encode_word, pack_words, unpack_words
+
+
+@given(any_word)
+def test_a_word_comes_back(word):
+    assert decode_word(encode_word(word)) == word
+
+
+@given(st.binary(max_size=12))
+def test_any_bytes_come_back(raw):
+    assert encode_word(decode_word(raw)) == raw
+
+
+@given(word_lists)
+def test_unpack_is_the_inverse_of_pack(words):
+    utf8, offsets = pack_words(words)
+    assert (utf8.dtype, offsets.dtype, offsets.shape) == (np.uint8, np.uint64, (len(words) + 1,))
+    assert unpack_words(utf8, offsets) == words
+
+
+def test_P1_odd_words_come_back_exactly():
+    assert unpack_words(*pack_words(ODD_WORDS)) == ODD_WORDS
+
+
+def test_a_word_cut_inside_a_character_stays_apart_from_its_neighbour():
+    words = [decode_word(b"\xd0"), decode_word(b"\xbf")]  # together they would be one valid character
+    assert unpack_words(*pack_words(words)) == words != ["п"]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("a\ud800", r"lone surrogate '\\ud800' at character 1"),
+        ("\udc00", r"lone surrogate '\\udc00' at character 0"),
+        ("\udcd0\udcbf", "would come back as 'п'"),
+        (b"the", "must be a str; found b'the' of type bytes"),
+        (7, "must be a str; found 7 of type int"),
+        (None, "of type NoneType"),
+    ],
+)
+def test_a_word_that_would_not_come_back_is_refused(word, message):
+    with pytest.raises(VocabularyError, match=message):
+        encode_word(word)
+    with pytest.raises(VocabularyError, match=message):
+        pack_words(["fine", word])
+
+
+@pytest.mark.parametrize("words", ["the", b"the"])
+def test_one_string_is_not_a_list_of_words(words):
+    with pytest.raises(VocabularyError, match="a sequence of strings; found one"):
+        pack_words(words)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ([], r"must start with 0; found \[\]"),
+        ([1, 5], r"must start with 0; found \[1\]"),
+        ([0, 4, 2, 5], "word 1 goes from 4 to 2"),
+        ([0, 2], "must end at the 5 bytes there are; found 2"),
+        ([0, 9], "must end at the 5 bytes there are; found 9"),
+        ([0, 2**64 - 1, 5], "word 1 goes from 18446744073709551615 to 5"),
+    ],
+)
+def test_offsets_that_cut_no_words_are_refused(offsets, message):
+    offsets = np.array(offsets, np.uint64)
+    with pytest.raises(VocabularyError, match=message):
+        check_offsets(offsets, 5)
+    with pytest.raises(VocabularyError, match=message):
+        unpack_words(np.zeros(5, np.uint8), offsets)
+
+
+def loader_of(words):
+    """A loader that counts how often it is called."""
+    calls = []
+
+    def load():
+        calls.append(1)
+        return pack_words(words)
+
+    return load, calls
+
+
+def test_words_load_once_and_only_when_used():
+    load, calls = loader_of(["the", "of", "and"])
+    words = Words(3, load)
+    assert (len(words), calls, repr(words)) == (3, [], "<Words: 3>")
+    assert words[0] == "the"
+    assert (words[-1], words[1:], list(words), "of" in words, words.index("and")) == (
+        "and", ["of", "and"], ["the", "of", "and"], True, 2
+    )  # fmt: skip
+    assert (calls, repr(words)) == ([1], "<Words: 3, decoded>")
+
+
+def test_words_are_packed_again_without_decoding():
+    words = Words(3, loader_of(["the", "of", "and"])[0])
+    assert [array.tolist() for array in pack_words(words)] == [a.tolist() for a in pack_words(["the", "of", "and"])]
+    assert repr(words) == "<Words: 3>"
+
+
+@given(word_lists)
+def test_words_are_the_list_that_they_were_made_of(words):
+    lazy = Words.from_arrays(*pack_words(words))
+    assert lazy == words == Words.from_list(words)
+    assert lazy == tuple(words)
+    assert pickle.loads(pickle.dumps(lazy)) == lazy
+    assert lazy != [*words, "more"]
+    assert lazy != 7
+
+
+def test_words_differ_from_other_words_of_the_same_number():
+    assert Words.from_list(["a", "b"]) != ["a", "c"]
+
+
+def test_words_keep_their_own_list():
+    mine = ["a", "b"]
+    words = Words.from_list(mine)
+    mine[0] = "changed"
+    assert list(words) == ["a", "b"]
+
+
+def test_words_refuse_a_loader_that_brings_another_number():
+    with pytest.raises(VocabularyError, match="2 words were promised; 3 were found"):
+        list(Words(2, loader_of(["a", "b", "c"])[0]))
+
+
+def test_words_are_decoded_by_several_threads_at_once():
+    expected = [f"word {number}" for number in range(2_000)]
+
+    def load():
+        time.sleep(0.01)  # so that the threads meet inside
+        return pack_words(expected)
+
+    words, found = Words(len(expected), load), []
+    threads = [threading.Thread(target=lambda: found.append(words[1_999])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["word 1999"] * 4
+
+
+def test_a_million_words_take_seconds():
+    words = [f"wörd{number}" for number in range(1_000_000)]
+    start = time.perf_counter()
+    assert unpack_words(*pack_words(words)) == words
+    assert time.perf_counter() - start < 15  # about 1.3 s on two quiet cores
