@@ -1,0 +1,413 @@
+"""A frozen table, a trainable table and the remap between them: pure NumPy, and the oracle of every test.
+
+Arrays, or one dense matrix, go in; a `SplitTable` comes out, which looks rows up, combines them and saves itself.
+"""
+
+import copy
+import dataclasses
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splitembed import tables
+from splitembed.arrays import aligned_empty, as_read_only
+from splitembed.coverage import Coverage
+from splitembed.errors import SplitError, TokenIdError
+from splitembed.vocabulary import out_of_range, resolve_ids
+from splitembed.words import Words
+
+
+class SplitTable:
+    """One row for every token, held in two tables: `frozen` never changes, `trainable` is what training updates.
+
+    `remap[id] >= 0` is a row of `frozen`; `remap[id] < 0` is row `~remap[id]` of `trainable`. Several ids may share a
+    row. A split never changes: what alters it returns a new one on the same memory.
+
+    >>> split = SplitTable.from_arrays(frozen=[[1.0, 1.0], [2.0, 2.0]], remap=[1, ~0, 0], trainable=[[9.0, 9.0]])
+    >>> split
+    SplitTable(num_tokens=3, dim=2, num_frozen=2, num_trainable=1)
+    >>> split.lookup([[0, 1]]).tolist()
+    [[[2.0, 2.0], [9.0, 9.0]]]
+
+    Args:
+        frozen: `(num_frozen, dim)` float32; used as it is, never copied, so a memory map stays one.
+        remap: `(num_tokens,)` integers.
+        trainable: `(num_trainable, dim)`; stored as float32.
+        vocabulary: the tokens in id order, or None where ids have no strings.
+        padding: the id whose row is zero and frozen, or None.
+        table: the frozen.h5 whose rows `frozen` are; `save` then writes the trainable table alone.
+        coverage: what matching found, where the split was built from vectors.
+
+    Raises:
+        SplitError: shapes, dtypes or rows that do not fit together.
+    """
+
+    def __init__(
+        self,
+        frozen: ArrayLike,
+        remap: ArrayLike,
+        trainable: ArrayLike,
+        *,
+        vocabulary: Sequence[str] | None = None,
+        padding: int | None = None,
+        table: tables.FrozenTable | None = None,
+        coverage: Coverage | None = None,
+    ) -> None:
+        self._frozen = as_read_only(_frozen_rows(frozen))
+        self._trainable = as_read_only(_trainable_rows(trainable, self._frozen.shape[1]))
+        self._remap = as_read_only(_checked_remap(remap, len(self._frozen), len(self._trainable)))
+        self._vocabulary = _checked_vocabulary(vocabulary, len(self._remap))
+        self.padding = _checked_padding(padding, self._remap, self._frozen)
+        self.table = table
+        self.coverage = coverage
+
+    @classmethod
+    def from_arrays(
+        cls,
+        frozen: ArrayLike,
+        remap: ArrayLike,
+        trainable: ArrayLike,
+        *,
+        vocabulary: Sequence[str] | None = None,
+        padding: int | None = None,
+    ) -> "SplitTable":
+        """Makes a split of its parts as they are; see the class for what they must be."""
+        return cls(frozen, remap, trainable, vocabulary=vocabulary, padding=padding)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: ArrayLike,
+        trainable_ids: Any,
+        *,
+        vocabulary: Sequence[str] | None = None,
+        padding: int | None = None,
+    ) -> "SplitTable":
+        """Splits one dense matrix: the named rows train, the others are frozen. `combine` is the inverse.
+
+        >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], trainable_ids=[1])
+        >>> split.frozen.tolist(), split.trainable.tolist(), split.remap.tolist()
+        ([[0.0], [2.0]], [[1.0]], [0, -1, 1])
+
+        Args:
+            matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order.
+            trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)`.
+            vocabulary: the tokens in id order, or None.
+            padding: the id whose row is zero and stays so, or None.
+
+        Raises:
+            SplitError: the matrix is not two-dimensional, or the padding id is to be trained or is not zero.
+            TokenIdError: an id outside the matrix.
+            UnknownTokenError: a token outside the vocabulary.
+        """
+        rows = _as_float32("matrix", matrix)
+        chosen = np.zeros(len(rows), bool)
+        chosen[resolve_ids(trainable_ids, len(rows), None if vocabulary is None else _index_of(vocabulary))] = True
+        frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
+        np.compress(~chosen, rows, axis=0, out=frozen)
+        return cls(frozen, remap_of(chosen), rows[chosen], vocabulary=vocabulary, padding=padding)
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str], frozen: Any = None, *, verify: bool = False) -> "SplitTable":
+        """Opens what `save` wrote; the frozen rows are memory-mapped where the file allows it.
+
+        Args:
+            directory: the folder that holds trainable.h5, or the path of the trainable table itself.
+            frozen: the frozen table's path, or an opened one that several splits share; by default the frozen.h5
+                beside the trainable table, else the file that the trainable table names.
+            verify: recompute the fingerprints of everything read.
+
+        Raises:
+            TableFormatError: a file is foreign, cut short, damaged or too new.
+            FingerprintError: the two tables do not belong together.
+            FileNotFoundError: a table is not there.
+        """
+        trainable, table = tables.open_pair(directory, frozen, verify=verify)
+        return cls(
+            tables.decode_rows(table.vectors, table.scale),
+            trainable.remap,
+            trainable.vectors,
+            vocabulary=trainable.vocabulary,
+            padding=trainable.padding,
+            table=table,
+        )
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes trainable.h5 into the folder, and frozen.h5 beside it unless the split stands on an existing one.
+
+        Each file is replaced as a whole: a reader sees the old one or the new one, never half.
+
+        Args:
+            directory: the folder, made if it is not there.
+        """
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.table is None or self.table.path is None:
+            self.save_frozen(folder / tables.FROZEN_NAME)
+        self.save_trainable(folder / tables.TRAINABLE_NAME)
+
+    def save_frozen(self, path: str | os.PathLike[str]) -> None:
+        """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory."""
+        table = self.table
+        if table is None:
+            zero_row = None if self.padding is None else int(self.remap[self.padding])
+            tables.write_frozen(path, self.frozen, words=self._frozen_words(), zero_row=zero_row)
+        else:  # as it is stored: a table of low precision stays one
+            stored = {"words": table.words, "source": table.source, "zero_row": table.zero_row, "scale": table.scale}
+            tables.write_frozen(path, table.vectors, **stored)
+
+    def save_trainable(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trainable rows, the remap and the vocabulary as a trainable.h5."""
+        tables.write_trainable(
+            path,
+            self.trainable,
+            self.remap,
+            vocabulary=self.vocabulary,
+            padding=self.padding,
+            frozen_fingerprint=self.fingerprint,
+            frozen_path="" if self.table is None or self.table.path is None else str(self.table.path),
+        )
+
+    @property
+    def frozen(self) -> NDArray[Any]:
+        """`(num_frozen, dim)` rows that never change; read-only, memory-mapped where it was opened from a file."""
+        return self._frozen
+
+    @property
+    def trainable(self) -> NDArray[np.float32]:
+        """`(num_trainable, dim)` float32 rows that training updates; read-only."""
+        return self._trainable
+
+    @property
+    def remap(self) -> NDArray[np.int32]:
+        """`(num_tokens,)` int32; `>= 0` is a row of `frozen`, `< 0` is row `~remap[id]` of `trainable`; read-only."""
+        return self._remap
+
+    @property
+    def vocabulary(self) -> Words | None:
+        """The tokens in id order, read and decoded on first use; None where ids have no strings."""
+        return self._vocabulary
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of token ids: every id is in `0 <= id < num_tokens`."""
+        return len(self._remap)
+
+    @property
+    def num_frozen(self) -> int:
+        """Number of frozen rows."""
+        return len(self._frozen)
+
+    @property
+    def num_trainable(self) -> int:
+        """Number of trainable rows."""
+        return len(self._trainable)
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return int(self._frozen.shape[1])
+
+    @property
+    def trainable_ids(self) -> NDArray[np.int64]:
+        """The ids, ascending, whose rows train."""
+        return np.flatnonzero(self._remap < 0)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`sha256:...` of the frozen rows: what a trainable table is paired by."""
+        return self.table.fingerprint if self.table is not None else tables.fingerprint_rows(self.frozen)
+
+    @cached_property
+    def remap_fingerprint(self) -> str:
+        """`sha256:...` of the remap."""
+        return tables.fingerprint_remap(self.remap)
+
+    @cached_property
+    def vocabulary_fingerprint(self) -> str:
+        """`sha256:...` of the vocabulary; empty where ids have no strings."""
+        return "" if self._vocabulary is None else tables.fingerprint_words(self._vocabulary)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return _index_of(self._vocabulary or [])
+
+    def ids(self, selection: Any) -> NDArray[np.int64]:
+        """Turns tokens, ids, both mixed, or a boolean mask into ids.
+
+        >>> SplitTable.from_matrix([[0.0], [1.0]], [], vocabulary=["a", "b"]).ids(["b", 0]).tolist()
+        [1, 0]
+
+        Raises:
+            TokenIdError: an id outside the vocabulary.
+            UnknownTokenError: a token that the vocabulary does not hold.
+        """
+        return resolve_ids(selection, self.num_tokens, None if self._vocabulary is None else lambda: self._index)
+
+    def lookup(self, ids: ArrayLike) -> NDArray[np.float32]:
+        """Looks ids up.
+
+        Args:
+            ids: integers of any shape.
+
+        Returns:
+            `ids.shape + (dim,)` float32.
+
+        Raises:
+            TokenIdError: an id outside `[0, num_tokens)`.
+        """
+        rows = self._remap[self._checked_ids(ids)]
+        result = np.empty((*rows.shape, self.dim), np.float32)
+        is_frozen = rows >= 0
+        result[is_frozen] = self._frozen[rows[is_frozen]]
+        result[~is_frozen] = self._trainable[~rows[~is_frozen]]
+        return result
+
+    def combine(self) -> NDArray[np.float32]:
+        """Builds the dense matrix `(num_tokens, dim)`: the inverse of `from_matrix`."""
+        return self.lookup(np.arange(self.num_tokens))
+
+    def with_trainable(self, trainable: ArrayLike) -> "SplitTable":
+        """Returns the same split with other values in its trainable rows.
+
+        Args:
+            trainable: `(num_trainable, dim)`.
+
+        Raises:
+            SplitError: another shape.
+        """
+        rows = _trainable_rows(trainable, self.dim)
+        if len(rows) != self.num_trainable:
+            raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
+        split = copy.copy(self)
+        split._trainable = as_read_only(rows)
+        return split
+
+    def detached(self) -> "SplitTable":
+        """Returns the same split without the names of the files it came from: they may then go, or be replaced.
+
+        Words are read into memory. Memory maps stay maps, which outlive the file's name.
+        """
+        split = copy.copy(self)
+        split._vocabulary = _in_memory(self._vocabulary)
+        if self.table is not None:
+            split.table = dataclasses.replace(self.table, path=None, words=_in_memory(self.table.words))
+        return split
+
+    def _checked_ids(self, ids: ArrayLike) -> NDArray[Any]:
+        array = np.asarray(ids)
+        if array.size == 0 and array.dtype.kind == "f":  # NumPy makes [] float64
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise SplitError(f"`ids` must be integers. Received: an array of dtype {array.dtype}.")
+        outside = (array < 0) | (array >= self.num_tokens)
+        if outside.any():
+            raise TokenIdError(out_of_range(array[outside][0], self.num_tokens))
+        return array
+
+    def _frozen_words(self) -> list[str] | None:
+        """The word of each frozen row: its first token; "" for the padding row, and for a row that no token uses."""
+        if self._vocabulary is None:
+            return None
+        words = [""] * self.num_frozen
+        tokens = list(self._vocabulary)
+        ids = np.flatnonzero(self._remap >= 0)[::-1]
+        for place, row in zip(ids.tolist(), self._remap[ids].tolist(), strict=True):
+            words[row] = tokens[place]
+        return words
+
+    def __repr__(self) -> str:
+        sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")
+        return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
+
+
+def _index_of(vocabulary: Sequence[str]) -> dict[str, int]:
+    """Token to id; of ids with the same token, the first."""
+    return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
+
+
+def _in_memory(words: Words | None) -> Words | None:
+    return None if words is None else Words.from_arrays(*words.packed())
+
+
+def remap_of(is_trainable: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Numbers the rows of both tables in id order, one row a token.
+
+    >>> remap_of(np.array([False, True, False])).tolist()
+    [0, -1, 1]
+    """
+    frozen_row = np.cumsum(~is_trainable, dtype=np.int32) - 1
+    return np.where(is_trainable, -np.cumsum(is_trainable, dtype=np.int32), frozen_row)
+
+
+def _as_float32(name: str, rows: ArrayLike) -> NDArray[np.float32]:
+    """A two-dimensional float32 array of what was given, refusing values that float32 cannot hold."""
+    array = np.asarray(rows)
+    if array.ndim != 2 or array.shape[1] == 0 or array.dtype.kind not in "iuf":
+        raise SplitError(
+            f"`{name}` must be a matrix of numbers with at least one column. "
+            f"Received: shape {array.shape} and dtype {array.dtype}."
+        )
+    if array.dtype == np.float32:
+        return array
+    with np.errstate(over="ignore"):
+        result = array.astype(np.float32)
+    lost = np.isinf(result) & np.isfinite(array)
+    if lost.any():
+        raise SplitError(f"`{name}` holds values beyond float32's range, such as {array[lost][0]!r}.")
+    return result
+
+
+def _frozen_rows(frozen: ArrayLike) -> NDArray[Any]:
+    return _as_float32("frozen", frozen)
+
+
+def _trainable_rows(trainable: ArrayLike, dim: int) -> NDArray[np.float32]:
+    array = np.asarray(trainable)
+    if array.size == 0 and array.shape in ((0,), (0, dim)):
+        return np.empty((0, dim), np.float32)
+    rows = _as_float32("trainable", array)
+    if rows.shape[1] != dim:
+        raise SplitError(f"`trainable` must have as many columns as `frozen`, {dim}. Received: {rows.shape[1]} columns.")
+    return rows
+
+
+def _checked_remap(remap: ArrayLike, num_frozen: int, num_trainable: int) -> NDArray[np.int32]:
+    array = np.asarray(remap)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise SplitError(
+            f"`remap` must be one integer for each token, `(num_tokens,)`, and at least one. "
+            f"Received: shape {array.shape} and dtype {array.dtype}."
+        )
+    if array.max() >= num_frozen or array.min() < -num_trainable:
+        token_id = int(np.flatnonzero((array >= num_frozen) | (array < -num_trainable))[0])
+        raise SplitError(
+            f"`remap[{token_id}]` is {array[token_id]}, which names no row: rows of `frozen` run from 0 to "
+            f"{num_frozen - 1}, rows of `trainable` are ~0 to ~{num_trainable - 1} (there are {num_trainable})."
+        )
+    return array.astype(np.int32, copy=False)
+
+
+def _checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Words | None:
+    if vocabulary is None:
+        return None
+    if len(vocabulary) != num_tokens:
+        raise SplitError(f"`vocabulary` must have one token for each id: {len(vocabulary)} tokens, {num_tokens} ids.")
+    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(vocabulary)
+
+
+def _checked_padding(padding: int | None, remap: NDArray[np.int32], frozen: NDArray[Any]) -> int | None:
+    if padding is None:
+        return None
+    if not 0 <= padding < len(remap):
+        raise TokenIdError(out_of_range(padding, len(remap)))
+    row = remap[padding]
+    if row < 0 or frozen[row].any():
+        state = "is trainable" if row < 0 else "is not zero"
+        raise SplitError(f"The row of the padding id {padding} must be frozen and zero, but it {state}.")
+    return int(padding)

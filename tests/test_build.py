@@ -1,0 +1,161 @@
+"""build_split: what freezes, what trains, what shares a row; against the rules written out token by token."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from splitembed import SplitTable, build_split, save_frozen
+from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+
+VECTORS = {"the": [1.0, 1.5], "of": [2.0, 2.5], "cat": [3.0, 3.5], "unk": [8.0, 8.0], "<unk>": [9.0, 9.0], "": [7.0, 7.0]}
+VOCABULARY = ["", "[UNK]", "the", "zzz", "cat"]
+
+
+def build(vocabulary=VOCABULARY, source=VECTORS, **options) -> SplitTable:
+    return build_split(vocabulary, source, **{"oov_initializer": "zeros", "seed": 0, **options})
+
+
+@pytest.fixture(params=["dict", "pair", "text", "frozen.h5"])
+def source(request, tmp_path):
+    """The same vectors, in each form that a split is built on."""
+    if request.param == "pair":
+        return list(VECTORS), np.array(list(VECTORS.values()), np.float32)
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{word} {a} {b}\n" for word, (a, b) in VECTORS.items() if word))
+    if request.param == "frozen.h5":
+        save_frozen(tmp_path / "glove.h5", path)
+        return tmp_path / "glove.h5"
+    return VECTORS if request.param == "dict" else path
+
+
+def test_known_tokens_freeze_and_the_others_train(source):
+    split = build(source=source)
+    assert split.trainable_ids.tolist() == [1, 3]
+    assert split.lookup([2, 4]).tolist() == [VECTORS["the"], VECTORS["cat"]]
+    assert list(split.vocabulary) == VOCABULARY
+
+
+def test_padding_is_zero_and_frozen_and_reserved_tokens_never_match(source):
+    """C3: the file has rows for "" and for words like [UNK]; ids 0 and 1 take neither."""
+    split = build(source=source)
+    assert split.padding == 0 and split.lookup([0]).tolist() == [[0.0, 0.0]] and split.remap[0] >= 0
+    assert split.lookup([1]).tolist() == [[0.0, 0.0]] and split.remap[1] < 0
+
+
+def test_C1_a_word_index_starts_at_1():
+    split = build({"red": 1, "sky": 2}, {"red": [1.0], "sky": [2.0]})
+    assert split.num_tokens == 3 and split.lookup([[2, 1, 0]]).tolist() == [[[2.0], [1.0], [0.0]]]
+
+
+def test_Y2_Y4_only_the_exact_token_matches():
+    split = build(["The", "zzz", "unk", "[UNK]"])
+    assert split.trainable_ids.tolist() == [0, 1, 3]
+    assert split.lookup([2]).tolist() == [VECTORS["unk"]]  # asked for as a word, it is one
+    assert split.coverage.num_matched == 1
+
+
+def test_chosen_tokens_start_from_their_vector(source):
+    for chosen in (["cat"], [4], [False] * 4 + [True]):
+        split = build(source=source, trainable_tokens=chosen)
+        assert split.trainable_ids.tolist() == [1, 3, 4]
+        assert split.lookup([4]).tolist() == [VECTORS["cat"]]
+    with pytest.raises(UnknownTokenError, match="'dog'"):
+        build(trainable_tokens=["dog"])
+    with pytest.raises(TokenIdError, match="5"):
+        build(trainable_tokens=[5])
+    with pytest.raises(SplitError, match="padding id 0"):
+        build(trainable_tokens=[0])
+
+
+def test_the_most_frequent_known_tokens_train(source):
+    vocabulary = ["", "[UNK]", "of", "zzz", "the", "cat"]
+    counts = Counter({"zzz": 99, "the": 5, "cat": 7, "of": 5, "[UNK]": 50})
+    for k, chosen in enumerate([[], [5], [2, 5], [2, 4, 5], [2, 4, 5]]):  # ties go to the smaller id
+        split = build(vocabulary, source, train_most_frequent=k, counts=counts)
+        assert split.trainable_ids.tolist() == sorted([1, 3, *chosen])
+    with pytest.raises(SplitError, match="`train_most_frequent` needs `counts`"):
+        build(train_most_frequent=1)
+    with pytest.raises(SplitError, match="0 or more. Received: -1"):
+        build(train_most_frequent=-1, counts=counts)
+
+
+def test_rare_oov_tokens_share_the_row_of_unk(source):
+    vocabulary = ["", "[UNK]", "rare", "often", "cat", "rarer"]
+    counts = {"rare": 2, "often": 3, "cat": 1, "rarer": 0}
+    split = build(vocabulary, source, counts=counts, min_count=3, oov_initializer="uniform")
+    assert split.num_trainable == 2
+    assert split.remap[2] == split.remap[5] == split.remap[1] < 0
+    assert split.remap[3] < 0 and split.remap[3] != split.remap[1]
+    assert split.lookup([4]).tolist() == [VECTORS["cat"]]
+    own = build(vocabulary, source, counts=counts, min_count=3, trainable_tokens=["rarer"])
+    assert own.remap[5] not in (own.remap[1], own.remap[2])  # asked for by name: a row of its own
+    with pytest.raises(SplitError, match="`min_count` needs `counts`"):
+        build(min_count=2)
+    with pytest.raises(SplitError, match="2 rare tokens share the row of \\[UNK\\], but the vocabulary has none"):
+        build(["rare", "often", "rarer"], counts=counts, min_count=3)
+    assert build(["rare", "often", "oov"], counts={"often": 9}, min_count=3, unknown="oov").num_trainable == 2
+
+
+def test_extend_vocabulary_appends_every_other_word(source):
+    split = build(source=source, extend_vocabulary=True)
+    added = [word for word in VECTORS if word and word not in VOCABULARY]
+    if "" in VECTORS and len(split.vocabulary) > len(VOCABULARY) + len(added):
+        added = added + [""]  # in memory, "" is a word of the source; the vocabulary already has it as padding
+    assert list(split.vocabulary) == VOCABULARY + added
+    assert split.lookup(split.ids(added)).tolist() == [VECTORS[word] for word in added]
+    assert split.num_trainable == build(source=source).num_trainable
+    assert split.lookup([0]).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["zeros", "uniform", "normal", "mean"])
+def test_oov_rows_start_as_asked_and_seeded(name, source):
+    rows = [build(source=source, oov_initializer=name, seed=seed).trainable for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert np.isfinite(rows[0]).all()
+    if name in ("uniform", "normal"):
+        assert (rows[0] != rows[2]).any()
+    if name == "mean":
+        np.testing.assert_allclose(rows[0], [[2.0, 2.5]] * 2)  # of "the" and "cat", the known tokens
+
+
+def test_three_splits_share_one_frozen_file(tmp_path):
+    """No row is copied, each save writes the small table alone, and each opens by memory map."""
+    save_frozen(tmp_path / "glove.h5", {word: row for word, row in VECTORS.items() if word})
+    vocabularies = [["", "[UNK]", "the"], ["of", "zzz"], {"cat": 1, "the": 2, "new": 3}]
+    for number, vocabulary in enumerate(vocabularies):
+        split = build(vocabulary, tmp_path / "glove.h5")
+        assert split.table.mapped and np.shares_memory(split.frozen, split.table.vectors)
+        folder = tmp_path / str(number)
+        split.save(folder)
+        assert [path.name for path in folder.iterdir()] == ["trainable.h5"]
+        opened = SplitTable.open(folder)
+        assert opened.table.mapped and opened.table.path == tmp_path / "glove.h5"
+        np.testing.assert_array_equal(opened.combine(), split.combine())
+        np.testing.assert_array_equal(split.combine(), build(vocabulary, VECTORS).combine())
+
+
+def test_a_shared_table_without_a_zero_row_cannot_pad(tmp_path):
+    build(["the", "cat"]).save(tmp_path)
+    with pytest.raises(SplitError, match="no zero row for the padding id.*save_frozen"):
+        build(["", "the"], tmp_path / "frozen.h5")
+    assert build(["", "the"], tmp_path / "frozen.h5", padding=None).num_trainable == 1
+
+
+def test_a_saved_split_is_a_source(tmp_path):
+    build().save(tmp_path)
+    split = build(["cat", "", "zzz"], tmp_path / "frozen.h5", padding=1)
+    assert split.lookup([0, 1]).tolist() == [VECTORS["cat"], [0.0, 0.0]]
+
+
+def test_all_known_and_none_known():
+    assert build(["the", "of"]).num_trainable == 0
+    split = build(["x", "y"])
+    assert split.num_frozen == 0 and split.dim == 2 and split.lookup([1]).shape == (1, 2)
+
+
+def test_coverage_says_what_was_matched():
+    coverage = build(counts={"the": 6, "zzz": 3, "cat": 1}).coverage
+    assert (coverage.num_matched, coverage.num_tokens) == (2, 3)
+    assert coverage.running_share == 0.7
+    assert coverage.oov[0] == ("zzz", 3)
