@@ -1,0 +1,100 @@
+"""save_frozen: every source becomes the same table, streamed, with a zero row at its end."""
+
+import gzip
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from splitembed.convert import save_frozen
+from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError
+from splitembed.tables import open_frozen
+from splitembed.vectors import read_vectors
+
+WORDS = ["the", "at me@x.org", "\u3000"]
+ROWS = np.array([[0.5, 2.0], [3.0, 0.1], [5.0, -6.0]], np.float32)
+TEXT = "".join(f"{word} {a} {b}\n" for word, (a, b) in zip(WORDS, ROWS.tolist(), strict=True)).encode()
+
+
+def sources(folder):
+    (folder / "glove.txt").write_bytes(TEXT)
+    (folder / "glove.gz").write_bytes(gzip.compress(TEXT))
+    records = b"".join(
+        struct.pack("<2f", *row).join([word.encode() + b" ", b"\n"]) for word, row in zip("abc", ROWS, strict=True)
+    )
+    (folder / "vectors.bin").write_bytes(b"3 2\n" + records)
+    return {
+        "glove.txt": (folder / "glove.txt", WORDS),
+        "glove.gz": (str(folder / "glove.gz"), WORDS),
+        "vectors.bin": (folder / "vectors.bin", list("abc")),
+        "dict": (dict(zip(WORDS, ROWS, strict=True)), WORDS),
+        "tuple": ((WORDS, ROWS), WORDS),
+    }
+
+
+@pytest.mark.parametrize("name", ["glove.txt", "glove.gz", "vectors.bin", "dict", "tuple"])
+def test_every_source_becomes_the_same_table(tmp_path, name):
+    source, words = sources(tmp_path)[name]
+    table = save_frozen(tmp_path / "frozen.h5", source, dim=2)
+    assert list(table.words) == [*words, ""]
+    assert np.array_equal(table.vectors, [*ROWS, [0, 0]]) and table.zero_row == 3
+    assert table.source == name and table.path == tmp_path / "frozen.h5"
+    again = save_frozen(tmp_path / "again.h5", table)
+    assert again.fingerprint == table.fingerprint == open_frozen(tmp_path / "frozen.h5", verify=True).fingerprint
+    assert list(again.words) == list(table.words)
+
+
+def test_the_source_of_word_vectors_is_the_file_they_came_from(tmp_path):
+    source, _ = sources(tmp_path)["glove.txt"]
+    assert save_frozen(tmp_path / "frozen.h5", read_vectors(source)).source == "glove.txt"
+
+
+def test_a_table_is_converted_onto_itself(tmp_path):
+    table = save_frozen(tmp_path / "frozen.h5", (WORDS, ROWS))
+    assert save_frozen(tmp_path / "frozen.h5", tmp_path / "frozen.h5").fingerprint == table.fingerprint
+
+
+def test_low_precision(tmp_path):
+    table = save_frozen(tmp_path / "frozen.h5", (WORDS, ROWS), dtype="float16")
+    assert table.dtype == "float16" and np.array_equal(
+        table.take([0, 1, 2]), ROWS.astype(np.float16).astype(np.float32)
+    )
+    with pytest.raises(SplitError, match="which float16 cannot hold"):
+        save_frozen(tmp_path / "frozen.h5", {"a": [70000.0]}, dtype="float16")
+
+
+@pytest.mark.parametrize("content", [b"the 1 2\nof 3 x\n", b"the 1 nan\n", b"", gzip.compress(TEXT)[:-4]])
+def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, content):
+    (tmp_path / "vectors.txt").write_bytes(content)
+    (tmp_path / "tables").mkdir()
+    with pytest.raises(VectorFormatError):
+        save_frozen(tmp_path / "tables" / "frozen.h5", tmp_path / "vectors.txt")
+    assert list((tmp_path / "tables").iterdir()) == []
+
+
+def test_doubts_are_told_or_refused(tmp_path):
+    (tmp_path / "vectors.txt").write_bytes(b"3 2\nthe 1 nan\nthe 3 4\n")
+    with pytest.warns(VectorFileWarning, match=r"came again.*replaced by 0.*header says 3") as caught:
+        table = save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero")
+    assert len(caught) == 1 and table.vectors.tolist() == [[1, 0], [0, 0]]
+    with pytest.raises(VectorFormatError, match="strict=True"):
+        save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero", strict=True)
+    with pytest.raises(VectorFormatError, match="dim 2; dim=3 was asked for"):
+        save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", dim=3)
+
+
+def test_an_empty_table_keeps_its_dim(tmp_path):
+    (tmp_path / "vectors.txt").write_bytes(b"0 3\n")
+    assert save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt").vectors.tolist() == [[0, 0, 0]]
+
+
+def test_memory_follows_the_words_and_not_the_rows(tmp_path):
+    path = tmp_path / "vectors.txt"
+    numbers = " ".join(["0.123456"] * 300)
+    path.write_text("".join(f"w{number} {numbers}\n" for number in range(20_000)))
+    tracemalloc.start()
+    table = save_frozen(tmp_path / "frozen.h5", path, progress=False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert table.vectors.nbytes > 24_000_000 > 2 * peak
