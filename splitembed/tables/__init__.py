@@ -1,0 +1,109 @@
+"""frozen.h5 and trainable.h5: arrays and words enter, and come back bit for bit; foreign or damaged files are refused.
+
+    FrozenWriter, write_frozen      rows -> frozen.h5             open_frozen     -> FrozenTable, memory-mapped
+    write_trainable                 rows, remap -> trainable.h5   open_trainable  -> TrainableTable
+    check_pair, open_pair           refuse tables that do not belong together
+
+The format, version 1
+=====================
+
+Both files are plain HDF5 that every HDF5 from 1.8 (2008) on reads. Names, attributes and datasets not listed here carry
+no meaning and are to be ignored. Text attributes are scalar UTF-8 strings of fixed length, padded with NUL, "" being
+one NUL (a reader accepts strings of variable length too); integer attributes are scalars of any integer type (written
+as int64). Datasets are written contiguous, without filters, and little-endian; a
+reader must also accept other layouts, filters and byte orders, since tools that copy HDF5 files change them.
+
+frozen.h5
+    attribute `format`              text, "splitembed.frozen"
+    attribute `format_version`      integer, 1; a reader refuses a higher one
+    attribute `dtype`               text: "float32", "float16", "bfloat16" or "int8"
+    attribute `dim`                 integer, the length of a row
+    attribute `source`              text for people: where the rows came from
+    attribute `fingerprint`         text, of the rows
+    attribute `words_fingerprint`   text, of the words; "" if there is no group `words`
+    attribute `zero_row`            integer, optional: a row that is all zero and stands for padding; its word, if there
+                                    are words, is no word
+    dataset   `vectors`             (num_frozen, dim). float32, float16: IEEE 754. bfloat16: uint16, the upper half of
+                                    the float32. int8: row i is vectors[i] * scale[i]
+    dataset   `scale`               float32 (num_frozen,), only with int8
+    dataset   `words/utf8`          uint8 (num_bytes,): the words' bytes, one after the other, nothing between them
+    dataset   `words/offsets`       uint64 (num_frozen + 1,), from 0 to num_bytes, never falling: word i is
+                                    utf8[offsets[i]:offsets[i + 1]]
+
+    `vectors` starts at a multiple of 4096 bytes, so that the file can be memory-mapped and the map given to libraries
+    that demand memory at a multiple of 64. Words are UTF-8, or the bytes that a foreign file had in their place; they
+    may be empty and may repeat.
+
+trainable.h5
+    attribute `format`                  text, "splitembed.trainable"
+    attribute `format_version`          integer, 1; a reader refuses a higher one
+    attribute `fingerprint`             text, of the trainable rows
+    attribute `remap_fingerprint`       text, of the remap
+    attribute `vocabulary_fingerprint`  text, of the vocabulary; "" if there is no group `vocabulary`
+    attribute `frozen_fingerprint`      text, the attribute `fingerprint` of the frozen.h5 that `remap` points into
+    attribute `frozen_path`             text, a hint: where that file was, absolute or relative to this one's folder; ""
+                                        if it lies beside this one as frozen.h5
+    attribute `padding`                 integer, optional: the padding id, 0 <= padding < num_tokens
+    dataset   `vectors`                 float32 (num_trainable, dim)
+    dataset   `remap`                   int32 (num_tokens,), -num_trainable <= remap < num_frozen: token id t has row
+                                        remap[t] of the frozen table if remap[t] >= 0, else row -1 - remap[t] of
+                                        `vectors`
+    dataset   `vocabulary/utf8`         as `words/utf8`: the tokens in id order; no group `vocabulary` where ids have no
+    dataset   `vocabulary/offsets`      strings. uint64 (num_tokens + 1,)
+
+Fingerprints
+    "sha256:" and the 64 lower-case hexadecimal digits of SHA-256 (FIPS 180-4) over bytes in this order, numbers
+    little-endian and in C order:
+    rows        the bytes of `vectors`; with int8 then the bytes of `scale`; then the ASCII text of dtype, number of
+                rows and dim, such as `float32 400000x50`
+    words       the bytes of `utf8`, then those of `offsets`
+    remap       the bytes of `remap`
+
+A file is made under another name in the same folder, synchronised to the disk, and renamed: files are replaced, never
+edited, and whoever has the old one mapped keeps it.
+
+The whole of it, read without splitembed:
+
+>>> import hashlib, tempfile
+>>> from pathlib import Path
+>>> import h5py, numpy as np
+>>> from splitembed import tables
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder) / "frozen.h5"
+...     _ = tables.write_frozen(path, np.array([[0.5, 1.0], [1.5, 2.0]], np.float32), words=["the", "of"])
+...     with h5py.File(path) as file:
+...         rows, utf8, offsets = file["vectors"][:], file["words/utf8"][:].tobytes(), file["words/offsets"][:]
+...         recorded = file.attrs["fingerprint"].decode()
+>>> rows[1].tolist(), utf8[offsets[1] : offsets[2]]
+([1.5, 2.0], b'of')
+>>> recorded == "sha256:" + hashlib.sha256(rows.astype("<f4").tobytes() + b"float32 2x2").hexdigest()
+True
+"""
+
+from splitembed.tables.contents import FORMAT_VERSION, FROZEN_NAME, TRAINABLE_NAME
+from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows, fingerprint_words
+from splitembed.tables.frozen import FrozenTable, open_frozen
+from splitembed.tables.pairing import check_pair, open_pair
+from splitembed.tables.precision import decode_rows
+from splitembed.tables.streaming import FrozenWriter
+from splitembed.tables.trainable import TrainableTable, open_trainable, write_trainable
+from splitembed.tables.writing import write_frozen
+
+__all__ = [
+    "FORMAT_VERSION",
+    "FROZEN_NAME",
+    "TRAINABLE_NAME",
+    "FrozenTable",
+    "FrozenWriter",
+    "TrainableTable",
+    "check_pair",
+    "decode_rows",
+    "fingerprint_remap",
+    "fingerprint_rows",
+    "fingerprint_words",
+    "open_frozen",
+    "open_pair",
+    "open_trainable",
+    "write_frozen",
+    "write_trainable",
+]

@@ -1,0 +1,111 @@
+"""Our HDF5 files on disk: a path enters; an open file leaves, published whole when written, checked when read."""
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import h5py
+
+from splitembed.errors import TableFormatError
+from splitembed.tables.contents import FORMAT_VERSION, PathLike, check_format, store_text
+
+if sys.platform != "win32":
+    import fcntl
+
+LIBRARY_VERSIONS = ("v108", "v108")  # HDF5 1.8 of 2008 reads it, and its metadata carries checksums
+HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)  # h5py raises each of them
+
+
+@contextlib.contextmanager
+def publishing(path: PathLike, format_name: str, *, alignment: int = 1) -> Iterator[h5py.File]:
+    """Writes a file under a temporary name in the same folder and renames it when everything is on the disk.
+
+    Whoever opens `path` sees the old file or the new one, never half; an exception leaves the old one and nothing else.
+
+    Args:
+        path: the file to make or replace; a symbolic link stays, its target is replaced.
+        format_name: what its attribute `format` says.
+        alignment: multiple of bytes at which every object in the file starts.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
+    try:
+        with h5py.File(temporary, "x", **layout) as file:
+            store_text(file, format=format_name)
+            file.attrs["format_version"] = FORMAT_VERSION
+            yield file
+        _synchronize(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):  # the rename is done; some systems cannot synchronise the folder that holds it
+        _synchronize(target.parent)
+
+
+def _synchronize(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def reading(path: PathLike, format_name: str) -> Iterator[h5py.File]:
+    """Opens one of our files for reading, and closes it; what goes wrong inside becomes a TableFormatError.
+
+    Args:
+        path: the file.
+        format_name: what its attribute `format` must say.
+
+    Raises:
+        FileNotFoundError, PermissionError, IsADirectoryError: as `open` raises them.
+        TableFormatError: not one of our files, damaged, too new, or being written.
+    """
+    with open(path, "rb") as stream:
+        _refuse_while_written(stream.fileno(), path)
+        try:
+            with h5py.File(path, "r") as file:
+                check_format(file, format_name)
+                yield file
+        except TableFormatError:
+            raise
+        except HDF5_ERRORS as error:
+            raise TableFormatError(_what_is_wrong(path, stream, error)) from error
+
+
+def _refuse_while_written(descriptor: int, path: PathLike) -> None:
+    """Takes the lock that HDF5 takes: HDF5 itself lets a reader in beside a writer of the same process."""
+    if sys.platform == "win32":  # HDF5's own lock has to do
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise TableFormatError(
+            f"{os.fspath(path)} is open for writing elsewhere, so what it holds now may be half of a table. Open it "
+            "again when the writer has closed it. (splitembed itself writes beside a file and replaces it whole.)"
+        ) from None
+    except OSError:  # a file system without locks: HDF5 goes on without them as well
+        pass
+
+
+def _what_is_wrong(path: PathLike, stream: BinaryIO, error: Exception) -> str:
+    where, size = os.fspath(path), os.fstat(stream.fileno()).st_size
+    stream.seek(0)
+    head = stream.read(16)
+    if not size:
+        return f"{where} is empty (0 bytes); expected a table written by splitembed."
+    if "signature not found" in str(error):
+        return (
+            f"{where} is not an HDF5 file: it starts with {head!r}. Expected a table written by splitembed; "
+            "foreign files of vectors are for read_vectors."
+        )
+    if "truncated" in str(error):
+        return f"{where} is cut short: {size} bytes are left of it ({error}). Copy or write it again."
+    return f"{where} cannot be read as a table: {type(error).__name__}: {error}. Copy or write it again."

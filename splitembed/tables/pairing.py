@@ -1,0 +1,103 @@
+"""Which frozen table belongs to a trainable one: both enter; they leave as a pair, or are refused."""
+
+import os
+from pathlib import Path
+
+from splitembed.errors import FingerprintError, TableFormatError
+from splitembed.tables.contents import FROZEN_NAME, TRAINABLE_NAME, PathLike
+from splitembed.tables.frozen import FrozenTable, open_frozen
+from splitembed.tables.trainable import TrainableTable, open_trainable
+
+
+def check_pair(frozen: FrozenTable, trainable: TrainableTable) -> None:
+    """Refuses tables that do not belong together.
+
+    >>> import numpy as np
+    >>> frozen = FrozenTable(np.zeros((2, 1), np.float32), "sha256:one")
+    >>> check_pair(frozen, TrainableTable(np.zeros((1, 1), np.float32), np.array([1, ~0]), "sha256:one"))
+    >>> check_pair(frozen, TrainableTable(np.zeros((1, 1), np.float32), np.array([1, ~0]), "sha256:two"))
+    Traceback (most recent call last):
+    splitembed.errors.FingerprintError: the trainable table was made for the frozen table sha256:two; ...
+
+    Args:
+        frozen: the table that `trainable.remap` should point into.
+        trainable: the table that records the fingerprint of its frozen table.
+
+    Raises:
+        FingerprintError: it is another frozen table; both fingerprints are named.
+        TableFormatError: the fingerprints agree, but dims or the range of the remap do not.
+    """
+    ours, theirs = _name(trainable, "the trainable table"), _name(frozen, "the frozen table")
+    if frozen.fingerprint != trainable.frozen_fingerprint:
+        raise FingerprintError(
+            f"{ours} was made for the frozen table {trainable.frozen_fingerprint}; {theirs} is {frozen.fingerprint}. "
+            "Pair it with the frozen table it was made for."
+        )
+    if trainable.vectors.shape[1] != frozen.dim:
+        raise TableFormatError(f"{ours} has dim {trainable.vectors.shape[1]}; {theirs} has dim {frozen.dim}.")
+    last = int(trainable.remap.max(initial=-1))
+    if last >= frozen.num_frozen:
+        token_id = int(trainable.remap.argmax())
+        raise TableFormatError(
+            f"{ours} is damaged: `remap[{token_id}]` names frozen row {last}; {theirs} has {frozen.num_frozen} rows."
+        )
+
+
+def open_pair(
+    directory: PathLike, frozen: FrozenTable | PathLike | None = None, *, verify: bool = False
+) -> tuple[TrainableTable, FrozenTable]:
+    """Opens a trainable table and the frozen table that it belongs to.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from splitembed.tables import write_frozen, write_trainable
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fingerprint = write_frozen(Path(folder) / "frozen.h5", np.eye(2, dtype=np.float32))
+    ...     _ = write_trainable(Path(folder) / "trainable.h5", [[5, 6]], [1, ~0], frozen_fingerprint=fingerprint)
+    ...     trainable, frozen = open_pair(folder)
+    >>> frozen.vectors[trainable.remap[0]].tolist(), trainable.vectors[~trainable.remap[1]].tolist()
+    ([0.0, 1.0], [5.0, 6.0])
+
+    Args:
+        directory: the folder that holds trainable.h5, or the path of the trainable table itself.
+        frozen: the frozen table, or where it is; None looks for frozen.h5 beside the trainable table, then where the
+            trainable table says that it was.
+        verify: recompute the fingerprints of everything that is read.
+
+    Returns:
+        The trainable and the frozen table.
+
+    Raises:
+        TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
+        FingerprintError: tables that do not belong together.
+        FileNotFoundError: a table is not there.
+    """
+    path = Path(directory)
+    path = path / TRAINABLE_NAME if path.is_dir() else path
+    trainable = open_trainable(path, verify=verify)
+    if frozen is None:
+        frozen = _find_frozen(path, trainable, verify)
+    elif not isinstance(frozen, FrozenTable):
+        frozen = open_frozen(frozen, verify=verify)
+    check_pair(frozen, trainable)
+    return trainable, frozen
+
+
+def _find_frozen(path: Path, trainable: TrainableTable, verify: bool) -> FrozenTable:
+    """The table beside may be another one: then the one that is named has its turn."""
+    beside = path.parent / FROZEN_NAME
+    named = path.parent / trainable.frozen_path  # an absolute path stands for itself
+    found = [open_frozen(place, verify=verify) for place in (beside, named) if place.is_file()]
+    for table in found:
+        if table.fingerprint == trainable.frozen_fingerprint:
+            return table
+    if found:
+        return found[0]
+    raise FileNotFoundError(
+        f"The frozen table {trainable.frozen_fingerprint} of {path} was found neither at {beside}"
+        f"{f' nor at {named}' if trainable.frozen_path else ''}. Name it with `frozen=`."
+    )
+
+
+def _name(table: FrozenTable | TrainableTable, otherwise: str) -> str:
+    return otherwise if table.path is None else os.fspath(table.path)

@@ -1,0 +1,55 @@
+"""Files of every format version, kept for good: what was written once must stay readable.
+
+`make golden` writes those of the present version again; the files of older versions are never touched. A missing file
+fails its test and is never made by it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from splitembed.tables import FORMAT_VERSION, FrozenWriter, write_frozen, write_trainable
+
+FOLDER = Path(__file__).parent
+
+# Bits, not numbers: 0.5, -0.0, a subnormal number, infinity, a NaN with a payload, the largest float32.
+FLOAT32_BITS = [[0x3F000000, 0x80000000], [0x00000001, 0x7F800000], [0x7FC12345, 0x7F7FFFFF], [0, 0]]
+FLOAT16_BITS = [[0x3C00, 0x8000, 0x7BFF]]
+BFLOAT16_BITS = [[0x3FC0, 0xC000]]
+INT8_ROWS, INT8_SCALES = [[127, -127, 0], [1, 2, 3]], [0.5, 2.0]
+WORDS = ["the", "\0\u2028 \udcff", "é😀", ""]
+
+TRAINABLE_BITS = [[0xBF800000, 0x7FC00001]]
+REMAP = [3, 0, ~0, 2, 2]
+VOCABULARY = ["", "the", "\udcd0 usr", "é", "É"]
+
+NAMES = ["frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "trainable", "trainable-ids"]
+
+
+def path_of(name: str, version: int, folder: Path = FOLDER) -> Path:
+    return folder / f"{name}-v{version}.h5"
+
+
+def write_all(folder: Path = FOLDER) -> None:
+    """Write the files of the present version."""
+    places = {name: path_of(name, FORMAT_VERSION, folder) for name in NAMES}
+    with FrozenWriter(places["frozen-float32"], source="golden: é", with_zero_row=True) as writer:
+        writer.append(WORDS[:3], np.array(FLOAT32_BITS[:3], np.uint32).view(np.float32))
+    write_frozen(places["frozen-float16"], np.array(FLOAT16_BITS, np.uint16).view(np.float16))
+    write_frozen(places["frozen-bfloat16"], np.array(BFLOAT16_BITS, np.uint16))
+    write_frozen(places["frozen-int8"], np.array(INT8_ROWS, np.int8), scale=np.array(INT8_SCALES, np.float32))
+    write_trainable(
+        places["trainable"],
+        np.array(TRAINABLE_BITS, np.uint32).view(np.float32),
+        REMAP,
+        vocabulary=VOCABULARY,
+        padding=0,
+        frozen_fingerprint=writer.fingerprint,
+    )
+    write_trainable(
+        places["trainable-ids"],
+        np.zeros((0, 2), np.float32),
+        [],
+        frozen_fingerprint=writer.fingerprint,
+        frozen_path="../shared/glove.h5",
+    )
