@@ -11,7 +11,6 @@ from splitembed.coverage import measure_coverage
 from splitembed.errors import SplitError
 from splitembed.initializers import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.split import SplitTable
-from splitembed.tables import decode_rows
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vocabulary import Vocabulary, align_counts, read_vocabulary
 
@@ -30,6 +29,7 @@ def build_split(
     padding: int | str | None = "auto",
     unknown: int | str | None = "auto",
     extend_vocabulary: bool = False,
+    frozen_dtype: str | None = None,
     seed: Any = None,
 ) -> SplitTable:
     """Matches a vocabulary against pretrained vectors: tokens that have one are frozen, the others train.
@@ -57,6 +57,8 @@ def build_split(
         unknown: the id or token that is `[UNK]`; "auto": a Keras layer's own, or "[UNK]". It is never matched, and trains.
         extend_vocabulary: append every other word of the source, so that words which training never saw have their
             vectors at serving; 4 bytes a word and no new trainable row.
+        frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as the source has them. On a
+            shared table another dtype means a table of one's own.
         seed: of the initializer.
 
     Returns:
@@ -80,17 +82,21 @@ def build_split(
     extra_words, extra_rows = _extra(tokens, vectors) if extend_vocabulary else ([], [])
     rows = np.concatenate([np.where(trains, _NO_ROW, known), np.asarray(extra_rows, np.int64)])
     frozen, remap = _frozen_part(rows, vectors, tokens.padding)
+    table = vectors.table
     remap[np.flatnonzero(trains)] = ~np.arange(np.count_nonzero(trains), dtype=np.int32)
     remap[np.flatnonzero(rare)] = remap[tokens.unknown] if rare.any() else 0
-    return SplitTable(
+    split = SplitTable(
         frozen,
         remap,
         _trainable_part(known, trains, vectors, oov_initializer, seed),
         vocabulary=[*tokens.tokens, *extra_words],
         padding=tokens.padding,
-        table=vectors.table,
+        scale=None if table is None else table.scale,
+        frozen_dtype=None if table is None else table.dtype,
+        table=table,
         coverage=measure_coverage(tokens, known != _NO_ROW, weights),
     )
+    return split if frozen_dtype is None else split.with_frozen_dtype(frozen_dtype)
 
 
 def _words_and_rows(vectors: WordVectors) -> Iterable[tuple[str, int]]:
@@ -159,7 +165,7 @@ def _frozen_part(
         remap = rows.astype(np.int32)
         if padding is not None:
             remap[padding] = _zero_row(vectors)
-        return decode_rows(vectors.table.vectors, vectors.table.scale), remap
+        return vectors.table.vectors, remap
     used, place = np.unique(rows, return_inverse=True)
     num_missing = int(used.size > 0 and used[0] == _NO_ROW)
     used = used[num_missing:]
@@ -191,8 +197,7 @@ def _trainable_part(
     result = np.empty((len(rows), vectors.vectors.shape[1]), np.float32)
     result[is_known] = vectors.vectors[rows[is_known]]
     matched = np.unique(known[known != _NO_ROW])
-    spaced = matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)]
-    result[~is_known] = initialize_rows(
-        initializer, int(np.count_nonzero(~is_known)), result.shape[1], reference=vectors.vectors[spaced], seed=seed
-    )
+    reference = vectors.vectors[matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)]]
+    num_oov = int(np.count_nonzero(~is_known))
+    result[~is_known] = initialize_rows(initializer, num_oov, result.shape[1], reference=reference, seed=seed)
     return result

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed import tables
-from splitembed.arrays import aligned_empty, as_read_only
+from splitembed.arrays import aligned_empty, as_aligned, as_read_only
 from splitembed.coverage import Coverage
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.vocabulary import out_of_range, resolve_ids
@@ -35,11 +35,14 @@ class SplitTable:
     [[[2.0, 2.0], [9.0, 9.0]]]
 
     Args:
-        frozen: `(num_frozen, dim)` float32; used as it is, never copied, so a memory map stays one.
+        frozen: `(num_frozen, dim)` float32 or float16, used as it is, never copied, so a memory map stays one; int8 with
+            a `scale`; or bfloat16 as uint16, with `frozen_dtype`. Any other numbers become float32.
         remap: `(num_tokens,)` integers.
         trainable: `(num_trainable, dim)`; stored as float32.
         vocabulary: the tokens in id order, or None where ids have no strings.
         padding: the id whose row is zero and frozen, or None.
+        scale: float32 `(num_frozen,)`, with int8 rows: a row is `frozen[row] * scale[row]`.
+        frozen_dtype: "float32", "float16", "bfloat16" or "int8", where the array does not say so by itself.
         table: the frozen.h5 whose rows `frozen` are; `save` then writes the trainable table alone.
         coverage: what matching found, where the split was built from vectors.
 
@@ -55,10 +58,13 @@ class SplitTable:
         *,
         vocabulary: Sequence[str] | None = None,
         padding: int | None = None,
+        scale: ArrayLike | None = None,
+        frozen_dtype: str | None = None,
         table: tables.FrozenTable | None = None,
         coverage: Coverage | None = None,
     ) -> None:
-        self._frozen = as_read_only(_frozen_rows(frozen))
+        rows, self.scale = _frozen_rows(frozen, scale, frozen_dtype)
+        self._frozen = as_read_only(rows)
         self._trainable = as_read_only(_trainable_rows(trainable, self._frozen.shape[1]))
         self._remap = as_read_only(_checked_remap(remap, len(self._frozen), len(self._trainable)))
         self._vocabulary = _checked_vocabulary(vocabulary, len(self._remap))
@@ -75,9 +81,10 @@ class SplitTable:
         *,
         vocabulary: Sequence[str] | None = None,
         padding: int | None = None,
+        scale: ArrayLike | None = None,
     ) -> "SplitTable":
         """Makes a split of its parts as they are; see the class for what they must be."""
-        return cls(frozen, remap, trainable, vocabulary=vocabulary, padding=padding)
+        return cls(frozen, remap, trainable, vocabulary=vocabulary, padding=padding, scale=scale)
 
     @classmethod
     def from_matrix(
@@ -129,9 +136,11 @@ class SplitTable:
         """
         trainable, table = tables.open_pair(directory, frozen, verify=verify)
         return cls(
-            tables.decode_rows(table.vectors, table.scale),
+            table.vectors,
             trainable.remap,
             trainable.vectors,
+            scale=table.scale,
+            frozen_dtype=table.dtype,
             vocabulary=trainable.vocabulary,
             padding=trainable.padding,
             table=table,
@@ -156,8 +165,8 @@ class SplitTable:
         table = self.table
         if table is None:
             zero_row = None if self.padding is None else int(self.remap[self.padding])
-            tables.write_frozen(path, self.frozen, words=self._frozen_words(), zero_row=zero_row)
-        else:  # as it is stored: a table of low precision stays one
+            tables.write_frozen(path, self.frozen, words=self._frozen_words(), zero_row=zero_row, scale=self.scale)
+        else:
             stored = {"words": table.words, "source": table.source, "zero_row": table.zero_row, "scale": table.scale}
             tables.write_frozen(path, table.vectors, **stored)
 
@@ -175,8 +184,13 @@ class SplitTable:
 
     @property
     def frozen(self) -> NDArray[Any]:
-        """`(num_frozen, dim)` rows that never change; read-only, memory-mapped where it was opened from a file."""
+        """`(num_frozen, dim)` rows that never change, as they are stored; read-only, memory-mapped where opened so."""
         return self._frozen
+
+    @property
+    def frozen_dtype(self) -> str:
+        """What the frozen rows are stored in: "float32", "float16", "bfloat16" (as uint16) or "int8" (with `scale`)."""
+        return tables.dtype_name(self._frozen.dtype)
 
     @property
     def trainable(self) -> NDArray[np.float32]:
@@ -221,7 +235,7 @@ class SplitTable:
     @cached_property
     def fingerprint(self) -> str:
         """`sha256:...` of the frozen rows: what a trainable table is paired by."""
-        return self.table.fingerprint if self.table is not None else tables.fingerprint_rows(self.frozen)
+        return self.table.fingerprint if self.table is not None else tables.fingerprint_rows(self.frozen, self.scale)
 
     @cached_property
     def remap_fingerprint(self) -> str:
@@ -264,7 +278,7 @@ class SplitTable:
         rows = self._remap[self._checked_ids(ids)]
         result = np.empty((*rows.shape, self.dim), np.float32)
         is_frozen = rows >= 0
-        result[is_frozen] = self._frozen[rows[is_frozen]]
+        result[is_frozen] = self._widened(rows[is_frozen])
         result[~is_frozen] = self._trainable[~rows[~is_frozen]]
         return result
 
@@ -287,6 +301,28 @@ class SplitTable:
         split = copy.copy(self)
         split._trainable = as_read_only(rows)
         return split
+
+    def with_frozen_dtype(self, dtype: str) -> "SplitTable":
+        """Returns the split with its frozen rows stored in another precision; they are widened as they are read.
+
+        >>> split = SplitTable.from_matrix([[0.5, 1.0], [2.0, -4.0]], [1]).with_frozen_dtype("float16")
+        >>> split.frozen.dtype.name, split.lookup([0]).tolist()
+        ('float16', [[0.5, 1.0]])
+
+        Args:
+            dtype: "float32", "float16" or "bfloat16" (half the bytes), or "int8" with one float32 scale a row (a quarter).
+
+        Raises:
+            SplitError: a value that the dtype cannot hold, named by its row.
+        """
+        if dtype == self.frozen_dtype:
+            return self
+        rows, scale = tables.encode_rows(tables.decode_rows(self._frozen, self.scale), dtype)
+        parts = {"vocabulary": self._vocabulary, "padding": self.padding, "coverage": self.coverage}
+        return SplitTable(as_aligned(rows), self._remap, self._trainable, scale=scale, frozen_dtype=dtype, **parts)
+
+    def _widened(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
+        return tables.decode_rows(self._frozen[rows], None if self.scale is None else self.scale[rows])
 
     def detached(self) -> "SplitTable":
         """Returns the same split without the names of the files it came from: they may then go, or be replaced.
@@ -363,8 +399,26 @@ def _as_float32(name: str, rows: ArrayLike) -> NDArray[np.float32]:
     return result
 
 
-def _frozen_rows(frozen: ArrayLike) -> NDArray[Any]:
-    return _as_float32("frozen", frozen)
+def _frozen_rows(
+    frozen: ArrayLike, scale: ArrayLike | None, dtype: str | None
+) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+    """The rows as they are to be stored, and with int8 their scale."""
+    array = np.asarray(frozen)
+    if scale is not None or dtype == "int8":
+        return _int8_rows(array, scale)
+    if array.ndim == 2 and array.shape[1] and (array.dtype == np.float16 or dtype == "bfloat16"):
+        return array, None
+    return _as_float32("frozen", array), None
+
+
+def _int8_rows(rows: NDArray[Any], scale: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    factors = np.asarray([] if scale is None else scale, np.float32)
+    if rows.dtype != np.int8 or rows.ndim != 2 or not rows.shape[1] or factors.shape != rows.shape[:1]:
+        raise SplitError(
+            f"`frozen` with a `scale` must be int8 `(num_frozen, dim)` with one factor a row. "
+            f"Received: shape {rows.shape} and dtype {rows.dtype}, and a scale of shape {factors.shape}."
+        )
+    return rows, as_read_only(factors)
 
 
 def _trainable_rows(trainable: ArrayLike, dim: int) -> NDArray[np.float32]:

@@ -159,3 +159,15 @@ def test_coverage_says_what_was_matched():
     assert (coverage.num_matched, coverage.num_tokens) == (2, 3)
     assert coverage.running_share == 0.7
     assert coverage.oov[0] == ("zzz", 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_a_shared_table_of_low_precision_stays_shared(dtype, tmp_path):
+    save_frozen(tmp_path / "glove.h5", {word: row for word, row in VECTORS.items() if word}, dtype=dtype)
+    split = build(source=tmp_path / "glove.h5", trainable_tokens=["cat"])
+    assert split.frozen_dtype == dtype and np.shares_memory(split.frozen, split.table.vectors)
+    expected = build(trainable_tokens=["cat"]).with_frozen_dtype(dtype).combine()
+    np.testing.assert_allclose(split.combine(), expected, rtol=2**-7)  # "cat" trains from its rounded vector
+    split.save(tmp_path / "model")
+    np.testing.assert_array_equal(SplitTable.open(tmp_path / "model").combine(), split.combine())
+    assert build(frozen_dtype=dtype).frozen_dtype == dtype

@@ -181,3 +181,32 @@ def test_copies_are_equal(duplicate):
 def test_one_token():
     assert SplitTable.from_matrix([[3.0]], []).lookup(0).tolist() == [3.0]
     assert SplitTable.from_matrix([[3.0]], [0]).lookup([[0]]).tolist() == [[[3.0]]]
+
+
+LOW_PRECISION = {"float16": 2**-11, "bfloat16": 2**-8, "int8": 1 / 127}  # largest error, as a share of a row's largest value
+
+
+@pytest.mark.parametrize("dtype", LOW_PRECISION)
+def test_low_precision_rows_are_widened_as_they_are_read(dtype, tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    matrix[0] = 0
+    split = SplitTable.from_matrix(matrix, [3, 7], padding=0).with_frozen_dtype(dtype)
+    assert split.frozen_dtype == dtype and split.frozen.nbytes == 48 * 8 * (1 if dtype == "int8" else 2)
+    error = np.abs(split.combine() - matrix).max(axis=1)
+    assert (error <= LOW_PRECISION[dtype] * np.abs(matrix).max(axis=1)).all() and error.max() > 0
+    np.testing.assert_array_equal(split.lookup([0, 3, 7]), matrix[[0, 3, 7]])  # padding and trainable rows are exact
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path, verify=True)
+    assert opened.frozen_dtype == dtype and opened.fingerprint == split.fingerprint
+    np.testing.assert_array_equal(opened.combine(), split.combine())
+    again = split.with_frozen_dtype("float32")
+    np.testing.assert_array_equal(again.combine(), split.combine())
+
+
+def test_low_precision_refuses_what_it_cannot_hold():
+    split = SplitTable.from_matrix([[1.0, 70000.0]], [])
+    with pytest.raises(SplitError, match=r"Row 0, column 1 holds 70000.0, which float16 cannot hold"):
+        split.with_frozen_dtype("float16")
+    assert split.with_frozen_dtype("int8").lookup([0])[0, 1] == 70000.0
+    with pytest.raises(SplitError, match="one factor a row"):
+        SplitTable.from_arrays(np.zeros((2, 3), np.int8), [0], np.empty((0, 3)), scale=[1.0])

@@ -84,7 +84,7 @@ from splitembed.tables.contents import FORMAT_VERSION, FROZEN_NAME, TRAINABLE_NA
 from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows, fingerprint_words
 from splitembed.tables.frozen import FrozenTable, open_frozen
 from splitembed.tables.pairing import check_pair, open_pair
-from splitembed.tables.precision import decode_rows
+from splitembed.tables.precision import decode_rows, dtype_name, encode_rows
 from splitembed.tables.streaming import FrozenWriter
 from splitembed.tables.trainable import TrainableTable, open_trainable, write_trainable
 from splitembed.tables.writing import write_frozen
@@ -98,6 +98,8 @@ __all__ = [
     "TrainableTable",
     "check_pair",
     "decode_rows",
+    "dtype_name",
+    "encode_rows",
     "fingerprint_remap",
     "fingerprint_rows",
     "fingerprint_words",
