@@ -9,7 +9,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest --numprocesses=$(WORKERS)
-export TF_CPP_MIN_LOG_LEVEL ?= 2
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-oldest lint types check format coverage notebooks data sample bench newsgroups \

@@ -54,7 +54,7 @@ def build_split(
         oov_initializer: how OOV rows start: "uniform" (within 0.05 of zero, as Keras's Embedding), "zeros", "normal"
             (matched per dimension to the known rows), "mean", or any Keras initializer.
         padding: the id whose row is zero and frozen; "auto": "" at id 0, or a word_index that starts at 1.
-        unknown: the id or token that is `[UNK]`; "auto": a Keras layer's own, or "[UNK]". It is never matched, and trains.
+        unknown: the id or token that is `[UNK]`; "auto": a Keras layer's own, or "[UNK]". It trains, and never matches.
         extend_vocabulary: append every other word of the source, so that words which training never saw have their
             vectors at serving; 4 bytes a word and no new trainable row.
         frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as the source has them. On a
@@ -142,7 +142,7 @@ def _rare(
     """`(num_tokens,)` bool: OOV tokens that are to share the row of `[UNK]`."""
     if min_count <= 1 and counts is None:
         return np.zeros(tokens.num_tokens, bool)
-    rare = (known == _NO_ROW) & tokens.is_ordinary & (_needed(counts, "min_count") < min_count)
+    rare: NDArray[np.bool_] = (known == _NO_ROW) & tokens.is_ordinary & (_needed(counts, "min_count") < min_count)
     if rare.any() and tokens.unknown is None:
         raise SplitError(
             f"`min_count`={min_count} makes {np.count_nonzero(rare)} rare tokens share the row of [UNK], but the "

@@ -35,8 +35,8 @@ class SplitTable:
     [[[2.0, 2.0], [9.0, 9.0]]]
 
     Args:
-        frozen: `(num_frozen, dim)` float32 or float16, used as it is, never copied, so a memory map stays one; int8 with
-            a `scale`; or bfloat16 as uint16, with `frozen_dtype`. Any other numbers become float32.
+        frozen: `(num_frozen, dim)` float32 or float16, used as it is, never copied, so a memory map stays one; int8
+            with a `scale`; or bfloat16 as uint16, with `frozen_dtype`. Any other numbers become float32.
         remap: `(num_tokens,)` integers.
         trainable: `(num_trainable, dim)`; stored as float32.
         vocabulary: the tokens in id order, or None where ids have no strings.
@@ -162,13 +162,12 @@ class SplitTable:
 
     def save_frozen(self, path: str | os.PathLike[str]) -> None:
         """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory."""
-        table = self.table
-        if table is None:
+        if self.table is None:
+            words, source = self._frozen_words(), ""
             zero_row = None if self.padding is None else int(self.remap[self.padding])
-            tables.write_frozen(path, self.frozen, words=self._frozen_words(), zero_row=zero_row, scale=self.scale)
         else:
-            stored = {"words": table.words, "source": table.source, "zero_row": table.zero_row, "scale": table.scale}
-            tables.write_frozen(path, table.vectors, **stored)
+            words, source, zero_row = self.table.words, self.table.source, self.table.zero_row
+        tables.write_frozen(path, self.frozen, words=words, source=source, zero_row=zero_row, scale=self.scale)
 
     def save_trainable(self, path: str | os.PathLike[str]) -> None:
         """Writes the trainable rows, the remap and the vocabulary as a trainable.h5."""
@@ -310,7 +309,7 @@ class SplitTable:
         ('float16', [[0.5, 1.0]])
 
         Args:
-            dtype: "float32", "float16" or "bfloat16" (half the bytes), or "int8" with one float32 scale a row (a quarter).
+            dtype: "float32"; "float16" or "bfloat16", half the bytes; "int8" with a float32 scale a row, a quarter.
 
         Raises:
             SplitError: a value that the dtype cannot hold, named by its row.
@@ -318,8 +317,16 @@ class SplitTable:
         if dtype == self.frozen_dtype:
             return self
         rows, scale = tables.encode_rows(tables.decode_rows(self._frozen, self.scale), dtype)
-        parts = {"vocabulary": self._vocabulary, "padding": self.padding, "coverage": self.coverage}
-        return SplitTable(as_aligned(rows), self._remap, self._trainable, scale=scale, frozen_dtype=dtype, **parts)
+        return SplitTable(
+            as_aligned(rows),
+            self._remap,
+            self._trainable,
+            vocabulary=self._vocabulary,
+            padding=self.padding,
+            scale=scale,
+            frozen_dtype=dtype,
+            coverage=self.coverage,
+        )
 
     def _widened(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
         return tables.decode_rows(self._frozen[rows], None if self.scale is None else self.scale[rows])
@@ -346,7 +353,7 @@ class SplitTable:
             raise TokenIdError(out_of_range(array[outside][0], self.num_tokens))
         return array
 
-    def _frozen_words(self) -> list[str] | None:
+    def _frozen_words(self) -> Sequence[str] | None:
         """The word of each frozen row: its first token; "" for the padding row, and for a row that no token uses."""
         if self._vocabulary is None:
             return None
@@ -427,7 +434,9 @@ def _trainable_rows(trainable: ArrayLike, dim: int) -> NDArray[np.float32]:
         return np.empty((0, dim), np.float32)
     rows = _as_float32("trainable", array)
     if rows.shape[1] != dim:
-        raise SplitError(f"`trainable` must have as many columns as `frozen`, {dim}. Received: {rows.shape[1]} columns.")
+        raise SplitError(
+            f"`trainable` must have as many columns as `frozen`, {dim}. Received: {rows.shape[1]} columns."
+        )
     return rows
 
 

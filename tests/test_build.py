@@ -8,7 +8,14 @@ import pytest
 from splitembed import SplitTable, build_split, save_frozen
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
 
-VECTORS = {"the": [1.0, 1.5], "of": [2.0, 2.5], "cat": [3.0, 3.5], "unk": [8.0, 8.0], "<unk>": [9.0, 9.0], "": [7.0, 7.0]}
+VECTORS = {
+    "the": [1.0, 1.5],
+    "of": [2.0, 2.5],
+    "cat": [3.0, 3.5],
+    "unk": [8.0, 8.0],
+    "<unk>": [9.0, 9.0],
+    "": [7.0, 7.0],
+}
 VOCABULARY = ["", "[UNK]", "the", "zzz", "cat"]
 
 
@@ -101,7 +108,7 @@ def test_extend_vocabulary_appends_every_other_word(source):
     split = build(source=source, extend_vocabulary=True)
     added = [word for word in VECTORS if word and word not in VOCABULARY]
     if "" in VECTORS and len(split.vocabulary) > len(VOCABULARY) + len(added):
-        added = added + [""]  # in memory, "" is a word of the source; the vocabulary already has it as padding
+        added.append("")  # in memory, "" is a word of the source; the vocabulary already has it as padding
     assert list(split.vocabulary) == VOCABULARY + added
     assert split.lookup(split.ids(added)).tolist() == [VECTORS[word] for word in added]
     assert split.num_trainable == build(source=source).num_trainable

@@ -183,7 +183,11 @@ def test_one_token():
     assert SplitTable.from_matrix([[3.0]], [0]).lookup([[0]]).tolist() == [[[3.0]]]
 
 
-LOW_PRECISION = {"float16": 2**-11, "bfloat16": 2**-8, "int8": 1 / 127}  # largest error, as a share of a row's largest value
+LOW_PRECISION = {
+    "float16": 2**-11,
+    "bfloat16": 2**-8,
+    "int8": 1 / 127,
+}  # largest error, as a share of a row's largest value
 
 
 @pytest.mark.parametrize("dtype", LOW_PRECISION)

@@ -23,7 +23,7 @@ def damaged(file: h5py.File, what: str) -> TableFormatError:
 
 def check_format(file: h5py.File, format_name: str) -> None:
     """Refuses a file of another format, or of a version that came after this code."""
-    found = _text_or_other(file, "format")
+    found = text_or_other(file, "format")
     if not isinstance(found, str) or found not in OPENERS:
         names = ", ".join(list(file)[:5]) or "nothing"
         raise TableFormatError(
@@ -56,13 +56,14 @@ def store_text(file: h5py.File, **attributes: str) -> None:
 
 def text_attribute(file: h5py.File, name: str) -> str:
     """Returns an attribute that must be text."""
-    value = _text_or_other(file, name)
+    value = text_or_other(file, name)
     if not isinstance(value, str):
         raise damaged(file, f"its attribute `{name}` must be text; found {value!r}.")
     return value
 
 
-def _text_or_other(file: h5py.File, name: str) -> Any:
+def text_or_other(file: h5py.File, name: str) -> Any:
+    """Returns an attribute as text where it is text, else as it is, or None."""
     value = file.attrs.get(name)
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 

@@ -33,7 +33,7 @@ def folder(tmp_path):
     [
         (b"", r"is empty \(0 bytes\)"),
         (b"the 0.1 0.2\n", r"is not an HDF5 file: it starts with b'the 0.1 0.2\\n'.*read_vectors"),
-        (gzip.compress(b"the 0.1 0.2\n"), r"is not an HDF5 file: it starts with b'\\x1f\\x8b"),
+        (gzip.compress(b"the 0.1 0.2\n", mtime=0), r"is not an HDF5 file: it starts with b'\\x1f\\x8b"),
         (b"\x89HDF\r\n\x1a\n", "cannot be read as a table|is cut short"),
         (b"\x89HDF\r\n\x1a\n" + b"\xff" * 4096, "cannot be read as a table"),
     ],
