@@ -1,16 +1,16 @@
 """The exceptions and warnings of splitembed: every error says where, what was found, what was expected and what to do.
 
-    SplitEmbedError
-      VectorFormatError   (ValueError)    a file of pretrained vectors is not what it should be
-      TableFormatError    (ValueError)    a frozen.h5 or trainable.h5 is foreign, cut short, damaged or too new
-      FingerprintError    (ValueError)    tables that do not belong together
-      VocabularyError     (ValueError)    a vocabulary that cannot be used as it is
-      SplitError          (ValueError)    arguments or shapes that make no split
-      TokenIdError        (IndexError)    an id outside the vocabulary, a row outside its table
-      UnknownTokenError   (KeyError)      a token that the vocabulary does not hold
-      MissingTableError   (RuntimeError)  a layer whose tables have not been loaded
+SplitEmbedError
+  VectorFormatError   (ValueError)    a file of pretrained vectors is not what it should be
+  TableFormatError    (ValueError)    a frozen.h5 or trainable.h5 is foreign, cut short, damaged or too new
+  FingerprintError    (ValueError)    tables that do not belong together
+  VocabularyError     (ValueError)    a vocabulary that cannot be used as it is
+  SplitError          (ValueError)    arguments or shapes that make no split
+  TokenIdError        (IndexError)    an id outside the vocabulary, a row outside its table
+  UnknownTokenError   (KeyError)      a token that the vocabulary does not hold
+  MissingTableError   (RuntimeError)  a layer whose tables have not been loaded
 
-    VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
+VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
 """
 
 

@@ -1,0 +1,64 @@
+"""splitembed: pretrained word vectors in a frozen constant, the rows to be learned in a small trainable variable.
+
+>>> import splitembed as se
+>>> split = se.build_split(["", "[UNK]", "the", "usr"], {"the": [0.1, 0.2]}, seed=0)
+>>> split
+SplitTable(num_tokens=4, dim=2, num_frozen=2, num_trainable=2)
+
+`import splitembed` does not import TensorFlow: each name is loaded on first use. The Keras classes register themselves
+as soon as Keras is imported, so that saved models load without `custom_objects`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from splitembed.registration import register_with_keras
+
+if TYPE_CHECKING:
+    from splitembed.build import build_split as build_split
+    from splitembed.convert import save_frozen as save_frozen
+    from splitembed.coverage import Coverage as Coverage
+    from splitembed.coverage import measure_coverage as measure_coverage
+    from splitembed.export import save_trainable as save_trainable
+    from splitembed.export import to_dense as to_dense
+    from splitembed.layer import SplitEmbedding as SplitEmbedding
+    from splitembed.optimizers import LazyAdam as LazyAdam
+    from splitembed.split import SplitTable as SplitTable
+    from splitembed.vectors import WordVectors as WordVectors
+    from splitembed.vectors import read_vectors as read_vectors
+    from splitembed.vocabulary import Vocabulary as Vocabulary
+    from splitembed.vocabulary import read_vocabulary as read_vocabulary
+
+_MODULE_OF = {
+    "build_split": "build",
+    "Coverage": "coverage",
+    "measure_coverage": "coverage",
+    "LazyAdam": "optimizers",
+    "read_vectors": "vectors",
+    "read_vocabulary": "vocabulary",
+    "save_frozen": "convert",
+    "save_trainable": "export",
+    "SplitEmbedding": "layer",
+    "SplitTable": "split",
+    "to_dense": "export",
+    "Vocabulary": "vocabulary",
+    "WordVectors": "vectors",
+}
+__all__ = [*_MODULE_OF, "errors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("splitembed")
+    if name == "errors":
+        return importlib.import_module("splitembed.errors")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'splitembed' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"splitembed.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+register_with_keras()

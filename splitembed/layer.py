@@ -1,0 +1,298 @@
+"""SplitEmbedding: a split in, a Keras layer out, which looks token ids up and trains the trainable rows alone."""
+
+import json
+import weakref
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from splitembed.constant import make_constant
+from splitembed.errors import FingerprintError, MissingTableError, SplitEmbedError, SplitError
+from splitembed.lookup import Gradient, look_up, refusal_of_floats
+from splitembed.split import SplitTable
+
+_ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
+
+
+@dataclass(frozen=True)
+class SplitSpec:
+    """What a layer's config says of its split: sizes and fingerprints, never rows or tokens."""
+
+    num_tokens: int
+    num_frozen: int
+    num_trainable: int
+    dim: int
+    padding: int | None
+    frozen_fingerprint: str
+    remap_fingerprint: str
+    vocabulary_fingerprint: str
+
+    @classmethod
+    def of(cls, split: SplitTable) -> "SplitSpec":
+        """Describes a split; its fingerprints are computed here if they are not known yet."""
+        sizes = (split.num_tokens, split.num_frozen, split.num_trainable, split.dim, split.padding)
+        return cls(*sizes, split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
+
+    def refuse_other(self, found: dict[str, Any], where: str) -> None:
+        """Raises if what was found at a place differs from what this describes."""
+        for name, value in found.items():
+            if getattr(self, name) != value:
+                raise FingerprintError(
+                    f"{where} belongs to another split: its {name.replace('_', ' ')} is {value}, the layer's is "
+                    f"{getattr(self, name)}. Give the layer the tables that it was saved with."
+                )
+
+
+_live: "weakref.WeakValueDictionary[SplitSpec, SplitTable]" = weakref.WeakValueDictionary()
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class SplitEmbedding(keras.layers.Layer):
+    """Turns token ids into rows: frozen ones from a constant, trainable ones from the layer's only weight.
+
+    ```python
+    ids = keras.Input((None,), dtype="int32")
+    rows = splitembed.SplitEmbedding(split)(ids)     # (batch, length, dim)
+    ```
+
+    Args:
+        split: the `SplitTable` to look up in. Its frozen rows and remap are used where they are, without a copy.
+        mask_zero: mask id 0, which must be the split's padding.
+        embeddings_regularizer: on the trainable rows alone.
+        embeddings_constraint: on the trainable rows alone.
+        gradient: the form in which the gradient reaches the trainable rows. "dense" is right for every optimizer;
+            "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` asks for it, else dense.
+        **kwargs: `name`, `dtype`, `trainable`, as in any Keras layer. The rows are float32 under every dtype policy.
+
+    Input shape:
+        Integers of any shape, ragged ones included; each in `0 <= id < num_tokens`.
+
+    Output shape:
+        `ids.shape + (dim,)`, in the layer's compute dtype.
+
+    Raises:
+        TokenIdError: an id out of range (in a compiled model, `tf.errors.InvalidArgumentError` with the same message).
+        MissingTableError: the layer was made from a config alone, and its tables have not been loaded.
+    """
+
+    def __init__(
+        self,
+        split: SplitTable | SplitSpec,
+        mask_zero: bool = False,
+        *,
+        embeddings_regularizer: Any = None,
+        embeddings_constraint: Any = None,
+        gradient: Gradient = "auto",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(autocast=False, **kwargs)  # ids that come as floats must not be rounded to float16
+        _check_backend()
+        if not isinstance(split, SplitTable | SplitSpec):
+            raise SplitError(f"`split` must be a SplitTable. Received: {split!r} (of type {type(split).__name__}).")
+        if gradient not in ("auto", "dense", "sparse"):
+            raise SplitError(f'`gradient` must be "auto", "dense" or "sparse". Received: {gradient!r}.')
+        if mask_zero and split.padding != 0:
+            raise SplitError(
+                f"`mask_zero` masks id 0, but this split's padding is {split.padding}: id 0 would be a word that every "
+                f"later layer ignores. Build the split with padding=0, or leave mask_zero out."
+            )
+        self.input_dim, self.output_dim = split.num_tokens, split.dim
+        self.num_frozen, self.num_trainable = split.num_frozen, split.num_trainable
+        self.mask_zero = self.supports_masking = mask_zero
+        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
+        self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
+        self.gradient = gradient
+        self.supports_jit = False  # the lookup's shapes depend on the batch
+        self._spec = split if isinstance(split, SplitSpec) else None
+        self._split = split if isinstance(split, SplitTable) else None
+        self._frozen: tf.Variable | None = None
+        self._remap: tf.Variable | None = None
+        self._belongs_to = _BelongsTo(self)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Makes the weight, and the handles on the frozen rows and the remap."""
+        self.trainable_rows = self.add_weight(
+            name=_ROWS,
+            shape=(self.num_trainable, self.output_dim),
+            dtype="float32",
+            initializer=self._initial_rows,
+            regularizer=self.embeddings_regularizer,
+            constraint=self.embeddings_constraint,
+            trainable=self.num_trainable > 0,  # all frozen, it has nothing to train
+            autocast=False,
+        )
+        self.trainable_rows.is_row_sparse = True
+        if self._split is not None:
+            self._make_constants(self._split)
+        self.built = True
+
+    def call(self, ids: Any) -> Any:
+        """Looks ids up."""
+        if isinstance(ids, tf.SparseTensor):
+            raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
+        if isinstance(ids, tf.RaggedTensor):
+            return ids.with_flat_values(self.call(ids.flat_values))
+        if self._frozen is None or self._remap is None:
+            return self._without_tables(ids)
+        rows = look_up(ids, self._remap, self._frozen, self.trainable_rows.value, self.gradient)
+        if not self.trainable:
+            rows = tf.stop_gradient(rows)
+        return tf.cast(rows, self.compute_dtype)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Marks the ids that are not padding."""
+        if not self.mask_zero or isinstance(inputs, tf.RaggedTensor):
+            return None
+        return keras.ops.not_equal(inputs, 0)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """`ids.shape + (dim,)`."""
+        return (*input_shape, self.output_dim)
+
+    def compute_output_spec(self, ids: Any) -> Any:
+        """The symbolic output."""
+        if getattr(ids, "sparse", False):
+            raise SplitError("Sparse ids have no row for what they leave out. Use keras.Input(..., sparse=False).")
+        refusal = refusal_of_floats(tf.as_dtype(ids.dtype), self.input_dim)
+        if refusal:
+            raise SplitError(refusal)
+        ragged = {"ragged": True} if getattr(ids, "ragged", False) else {}
+        return keras.KerasTensor(self.compute_output_shape(ids.shape), dtype=self.compute_dtype, **ragged)
+
+    def to_split(self) -> SplitTable:
+        """Returns the split with the rows as trained so far; the frozen rows are shared, not copied."""
+        split = self._loaded_split()
+        return split.with_trainable(self._rows()) if self.built else split
+
+    def get_config(self) -> dict[str, Any]:
+        """The layer's arguments, with sizes and fingerprints in the split's place."""
+        return {
+            **super().get_config(),
+            "split": asdict(self._described()),
+            "mask_zero": self.mask_zero,
+            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
+            "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
+            "gradient": self.gradient,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
+        """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
+        spec = SplitSpec(**config["split"])
+        return cls(**{**config, "split": _live.get(spec, spec)})
+
+    def save_own_variables(self, store: Any) -> None:
+        """Writes the trainable rows, and what they belong to, into a weights file."""
+        store[_ROWS] = self._rows()
+        for name, value in _fingerprints(self._described()).items():
+            store[name] = np.frombuffer(value.encode(), np.uint8)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Reads the trainable rows, after checking that they belong to this layer's split."""
+        expected = _fingerprints(self._described())
+        if set(store.keys()) != {_ROWS, *expected}:
+            raise SplitError(
+                f"What was saved for layer {self.name!r} is no SplitEmbedding: it holds {sorted(store.keys())}. "
+                f"Expected {sorted([_ROWS, *expected])}. Load a model of the same layers."
+            )
+        found = {name: bytes(np.array(store[name])).decode() for name in expected}
+        self._described().refuse_other(found, f"What was saved for layer {self.name!r}")
+        if not self.built:
+            self.build()
+        self.trainable_rows.assign(np.array(store[_ROWS]))
+
+    def save_assets(self, directory: str) -> None:
+        """Writes both tables into the folder that Keras packs into a `.keras` file."""
+        split = self.to_split()
+        split.save_frozen(Path(directory) / "frozen.h5")
+        split.save_trainable(Path(directory) / "trainable.h5")
+
+    def load_assets(self, directory: str | None) -> None:
+        """Opens the tables where Keras unpacked them; a layer that has its tables already keeps them."""
+        if self._split is not None or directory is None:
+            return
+        split = _live.get(self._described())  # another layer of the archive may have read it
+        if split is None:
+            split = SplitTable.open(directory).detached()  # Keras removes the folder
+            self._described().refuse_other(asdict(SplitSpec.of(split)), f"The archive's table of layer {self.name!r}")
+        self._split = _live[self._described()] = split
+        if self.built:
+            self._make_constants(split)
+
+    def _described(self) -> SplitSpec:
+        """The spec, and from now on the split is found by it."""
+        if self._spec is None:
+            self._spec = SplitSpec.of(self._loaded_split())
+        if self._split is not None:
+            _live[self._spec] = self._split
+        return self._spec
+
+    def _loaded_split(self) -> SplitTable:
+        if self._split is None:
+            raise MissingTableError(self._missing())
+        return self._split
+
+    def _missing(self) -> str:
+        return (
+            f"Layer {self.name!r} has no tables: it was made from a config, which holds only their fingerprints. "
+            f"Load the whole model with keras.models.load_model, or make the layer from a SplitTable."
+        )
+
+    def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
+        rows = np.zeros(shape, np.float32) if self._split is None else self._split.trainable
+        return tf.convert_to_tensor(rows)
+
+    def _rows(self) -> np.ndarray:
+        return np.array(keras.ops.convert_to_numpy(self.trainable_rows))  # a copy: training goes on in the variable
+
+    def _make_constants(self, split: SplitTable) -> None:
+        self._frozen = make_constant(split.frozen, name="frozen")
+        self._remap = make_constant(split.remap, name="remap")
+
+    def _without_tables(self, ids: Any) -> Any:
+        """Keras traces `call` to learn shapes before it loads tables: allowed. Running it is not."""
+        if tf.executing_eagerly():
+            raise MissingTableError(self._missing())
+        with tf.control_dependencies([tf.debugging.Assert(False, [self._missing()])]):
+            return tf.zeros(tf.concat([tf.shape(ids), [self.output_dim]], 0), self.compute_dtype)
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """Checkpoints hold what trains, and what it belongs to; the frozen rows and the remap are for exports alone."""
+        children = dict(super()._trackable_children(save_type, **kwargs))
+        if save_type != "checkpoint":
+            self._loaded_split()  # an export without tables would always fail
+        for name in ("_frozen", "_remap") if save_type == "checkpoint" else ("_belongs_to",):
+            children.pop(name, None)
+        return children
+
+
+class _BelongsTo(tf.train.experimental.PythonState):
+    """What a `tf.train.Checkpoint` knows of a layer's split: it refuses the rows of another one."""
+
+    def __init__(self, layer: SplitEmbedding) -> None:
+        self._layer = layer
+
+    def serialize(self) -> str:
+        """The fingerprints, into a checkpoint."""
+        return json.dumps(_fingerprints(self._layer._described()))
+
+    def deserialize(self, string_value: str) -> None:
+        """The fingerprints, out of a checkpoint that is being restored."""
+        where = f"The checkpoint of layer {self._layer.name!r}"
+        self._layer._described().refuse_other(json.loads(string_value), where)
+
+
+def _fingerprints(spec: SplitSpec) -> dict[str, str]:
+    return {name: value for name, value in asdict(spec).items() if name.endswith("fingerprint")}
+
+
+def _check_backend() -> None:
+    if keras.backend.backend() != "tensorflow":
+        raise SplitEmbedError(
+            f"SplitEmbedding runs on Keras's TensorFlow backend. Found: {keras.backend.backend()}. "
+            f"Set KERAS_BACKEND=tensorflow before Keras is imported."
+        )

@@ -1,0 +1,132 @@
+"""LazyAdam: Adam whose slots and rows move only where the batch had a gradient."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from splitembed.lookup import end_sparse_gradients, want_sparse_gradients
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class LazyAdam(keras.optimizers.Adam):
+    """Adam that costs what the touched rows cost.
+
+    For a row-sparse variable (the rows of a `SplitEmbedding`, and any variable whose gradient arrives as
+    `tf.IndexedSlices`, such as `keras.layers.Embedding`'s) only the *touched* rows of the batch move: those whose
+    summed gradient is not zero. With `g` the summed gradient of a touched row and `t` the step number over all
+    batches, as in Adam:
+
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g**2
+        row -= learning_rate * sqrt(1 - beta_2**t) / (1 - beta_1**t) * m / (sqrt(v) + epsilon)
+
+    It differs from Adam in the rows that a batch does not touch: Adam decays their moments and lets them coast on the
+    momentum of earlier batches; here they stand still, moments included. When every row is touched at every step the
+    two are equal. Every other variable gets Adam itself. Weight decay, EMA and constraints reach all rows, as in Keras.
+
+    The gradient may arrive as slices or dense, the result is the same; slices are what makes it fast. `fit` asks the
+    layer for them by itself. In a training loop of your own, `optimizer.scale_loss(loss)` does:
+
+        with tf.GradientTape() as tape:
+            loss = optimizer.scale_loss(compute_loss(model(x, training=True), y))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+
+    Args:
+        learning_rate, beta_1, beta_2, epsilon, amsgrad, ...: as in `keras.optimizers.Adam`.
+
+    Source: D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015, with row-sparse moments as in
+    TensorFlow Addons' LazyAdam and PyTorch's SparseAdam.
+    """
+
+    def __init__(self, learning_rate: Any = 0.001, *args: Any, name: str = "lazy_adam", **kwargs: Any) -> None:
+        super().__init__(learning_rate, *args, name=name, **kwargs)
+
+    def build(self, var_list: Any) -> None:
+        """Makes the slots, and notes which variables are row-sparse."""
+        if self.built:
+            return
+        super().build(var_list)
+        self._row_sparse = [getattr(variable, "is_row_sparse", False) for variable in var_list]
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Scales the loss as Keras does, and asks `SplitEmbedding` layers for row slices."""
+        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)))
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        """Sums repeated row slices, so that clipping and squaring see each row once, and updates the variables."""
+        end_sparse_gradients()
+        whole = self.loss_scale_factor is not None or self.gradient_accumulation_steps
+        grads = [_dense(grad) if whole else _summed(grad) for grad in grads]
+        return super().apply(grads, trainable_variables)
+
+    def _clip_gradients(self, grads: Any) -> Any:
+        """Clips slices by their values: with repeats summed, those have the norm of the whole gradient."""
+        clipped = super()._clip_gradients([getattr(grad, "values", grad) for grad in grads])
+        return [_like(grad, values) for grad, values in zip(grads, clipped, strict=True)]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable: its touched rows if it is row-sparse, as Adam otherwise."""
+        index = self._get_variable_index(variable)
+        if isinstance(gradient, tf.IndexedSlices):
+            self._update_rows(_summed(gradient), variable, learning_rate, index)  # replicas' slices may repeat again
+        elif self._row_sparse[index]:
+            self._update_touched(gradient, variable, learning_rate, index)
+        else:
+            super().update_step(gradient, variable, learning_rate)
+
+    def _update_rows(self, slices: tf.IndexedSlices, variable: Any, learning_rate: Any, index: int) -> None:
+        """The lazy update on gathered rows."""
+        rows, slots = slices.indices, self._slots(index)
+        old = [tf.gather(slot.value, rows) for slot in slots]
+        step, new = self._moments(tf.cast(slices.values, variable.dtype), old, learning_rate)
+        for slot, values in zip(slots, new, strict=True):
+            slot.value.scatter_update(tf.IndexedSlices(values, rows))
+        variable.scatter_sub(tf.IndexedSlices(step, rows))
+
+    def _update_touched(self, gradient: Any, variable: Any, learning_rate: Any, index: int) -> None:
+        """The same update where the gradient is dense, as under XLA or with a regularizer."""
+        slots = self._slots(index)
+        step, new = self._moments(ops.cast(gradient, variable.dtype), [slot.value for slot in slots], learning_rate)
+        for slot, values in zip(slots, new, strict=True):
+            self.assign(slot, values)
+        self.assign_sub(variable, step)
+
+    def _slots(self, index: int) -> list[Any]:
+        """The variable's first and second moments and, with amsgrad, the largest second moment so far."""
+        kinds = [self._momentums, self._velocities] + ([self._velocity_hats] if self.amsgrad else [])
+        return [slots[index] for slots in kinds]
+
+    def _moments(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
+        """What to subtract from the rows, and their new slots; rows with a zero gradient keep what they had."""
+        dtype = gradient.dtype
+        step = ops.cast(self.iterations + 1, dtype)
+        correction = ops.sqrt(1 - ops.cast(self.beta_2, dtype) ** step) / (1 - ops.cast(self.beta_1, dtype) ** step)
+        first = old[0] + (gradient - old[0]) * (1 - self.beta_1)
+        second = old[1] + (ops.square(gradient) - old[1]) * (1 - self.beta_2)
+        new = [first, second] + [ops.maximum(largest, second) for largest in old[2:]]
+        delta = ops.cast(learning_rate, dtype) * correction * first / (ops.sqrt(new[-1]) + self.epsilon)
+        touched = ops.any(gradient != 0, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
+        kept = [ops.where(touched, after, before) for after, before in zip(new, old, strict=True)]
+        return ops.where(touched, delta, ops.zeros_like(delta)), kept
+
+
+def _summed(gradient: Any) -> Any:
+    """Slices with each row once; anything else as it is."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def _dense(gradient: Any) -> Any:
+    return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _like(gradient: Any, values: Any) -> Any:
+    """The clipped values in the gradient's own form."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return values
+    return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
