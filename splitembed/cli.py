@@ -1,0 +1,172 @@
+"""The `splitembed` command: files go in; tables and a readable account come out."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from splitembed.bench.__main__ import bench
+from splitembed.errors import SplitEmbedError
+
+_EXISTING = click.Path(exists=True, path_type=Path)
+_OUTPUT = click.Path(path_type=Path)
+
+
+class _Command(click.Command):
+    """A command whose splitembed errors are a line for the user and exit code 1, not a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SplitEmbedError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+
+class _Group(click.Group):
+    command_class = _Command
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="splitembed")
+def main() -> None:
+    """Pretrained word vectors in a frozen table, the rows to be learned in a small trainable one."""
+
+
+_corpus = click.option(
+    "--counts", "corpus", type=_EXISTING, help="A text file: how often each token occurs, split on white space."
+)
+
+
+@main.command()
+@click.argument("vocabulary", type=_EXISTING)
+@click.argument("vectors", type=_EXISTING)
+@click.argument("directory", type=_OUTPUT)
+@_corpus
+@click.option("--train", "trainable_tokens", multiple=True, metavar="TOKEN", help="A token that trains although known.")
+@click.option("--train-most-frequent", default=0, metavar="K", help="The K most frequent known tokens train too.")
+@click.option("--min-count", default=1, metavar="N", help="OOV tokens rarer than N share the row of [UNK].")
+@click.option("--oov-initializer", default="uniform", show_default=True, help="How OOV rows start.")
+@click.option("--padding", type=int, help="The id whose row is zero and frozen. Default: a blank first line.")
+@click.option("--extend-vocabulary", is_flag=True, help="Append every other word of the vectors to the vocabulary.")
+@click.option("--frozen-dtype", help="Store the frozen rows as float16, bfloat16 or int8.")
+@click.option("--seed", type=int, help="Seed of the OOV rows.")
+def build(
+    vocabulary: Path, vectors: Path, directory: Path, corpus: Path | None, padding: int | None, **options: Any
+) -> None:
+    """Match VOCABULARY (one token a line) against VECTORS and save the split in DIRECTORY."""
+    from splitembed.build import build_split
+
+    split = build_split(
+        vocabulary, vectors, counts=_count(corpus), padding="auto" if padding is None else padding, **options
+    )
+    split.save(directory)
+    click.echo(split.coverage)
+    click.echo(split)
+    click.echo(f"Saved in {directory}: {', '.join(sorted(path.name for path in directory.glob('*.h5')))}.")
+
+
+@main.command()
+@click.argument("vectors", type=_EXISTING)
+@click.argument("output", type=_OUTPUT)
+@click.option("--dtype", default="float32", show_default=True, help="float32, float16, bfloat16 or int8.")
+@click.option("--strict", is_flag=True, help="Make every doubt about the file an error.")
+def convert(vectors: Path, output: Path, dtype: str, strict: bool) -> None:
+    """Stream a whole file of VECTORS into the frozen table OUTPUT, which many models can share."""
+    from splitembed.convert import save_frozen
+
+    table = save_frozen(output, vectors, dtype=dtype, strict=strict)
+    click.echo(f"{output}: {len(table.vectors):,} rows x {table.dim}, {table.fingerprint}")
+
+
+@main.command()
+@click.argument("path", type=_EXISTING)
+@click.option("--verify", is_flag=True, help="Read every byte and check the fingerprints.")
+def inspect(path: Path, verify: bool) -> None:
+    """Say what PATH holds: a frozen.h5, a trainable.h5, or a folder of both."""
+    from splitembed.split import SplitTable
+
+    if path.is_dir():
+        click.echo(SplitTable.open(path, verify=verify))
+    elif _is_trainable(path):
+        click.echo(_describe_trainable(path, verify))
+    else:
+        click.echo(_describe_frozen(path, verify))
+
+
+@main.command()
+@click.argument("vocabulary", type=_EXISTING)
+@click.argument("vectors", type=_EXISTING)
+@_corpus
+@click.option("--top", default=20, show_default=True, help="How many OOV tokens to list, heaviest first.")
+def coverage(vocabulary: Path, vectors: Path, corpus: Path | None, top: int) -> None:
+    """Say how much of VOCABULARY (one token a line) the VECTORS know, and what is missing."""
+    from splitembed.coverage import coverage
+
+    click.echo(coverage(vocabulary, vectors, counts=_count(corpus), top=top))
+
+
+@main.command()
+@click.option("--directory", type=_OUTPUT, help="Where to leave the tables. Default: nowhere.")
+def demo(directory: Path | None) -> None:
+    """Do the main job on the embedded sample: build, train, save, open again."""
+    from splitembed.demo import run_demo
+
+    with tempfile.TemporaryDirectory() as scratch:
+        run_demo(directory or scratch, click.echo)
+
+
+main.add_command(bench)
+
+
+def _is_trainable(path: Path) -> bool:
+    import h5py
+
+    from splitembed.tables.contents import TRAINABLE_FORMAT, text_or_other
+
+    if not h5py.is_hdf5(path):
+        return False  # and open_frozen says what it is not
+    with h5py.File(path) as file:
+        return bool(text_or_other(file, "format") == TRAINABLE_FORMAT)
+
+
+def _describe_frozen(path: Path, verify: bool) -> str:
+    from splitembed.tables import open_frozen
+
+    table = open_frozen(path, verify=verify)
+    words = "none" if table.words is None else f"{len(table.words):,}"
+    held = "mapped" if table.mapped else "read"
+    return (
+        f"frozen table   {table.num_frozen:,} rows x {table.dim}, {table.dtype}, {held}\n"
+        f"words          {words}\n"
+        f"source         {table.source or 'not said'}\n"
+        f"fingerprint    {table.fingerprint}"
+    )
+
+
+def _describe_trainable(path: Path, verify: bool) -> str:
+    import numpy as np
+
+    from splitembed.tables import open_trainable
+
+    table = open_trainable(path, verify=verify)
+    shared = len(table.remap) - len(np.unique(table.remap))
+    return (
+        f"trainable table  {len(table.vectors):,} rows x {table.vectors.shape[1]}\n"
+        f"tokens           {len(table.remap):,}, {shared:,} of them on the row of another; padding {table.padding}\n"
+        f"vocabulary       {table.vocabulary_fingerprint or 'none: ids have no strings'}\n"
+        f"frozen table     {table.frozen_fingerprint}\n"
+        f"                 {table.frozen_path or 'beside it'}"
+    )
+
+
+def _count(corpus: Path | None) -> Counter[str] | None:
+    """Token counts of a text file, streamed line by line."""
+    if corpus is None:
+        return None
+    counts: Counter[str] = Counter()
+    with corpus.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            counts.update(line.split())
+    return counts

@@ -1,0 +1,41 @@
+"""README keeps its promises: its Python runs and prints what it says it prints, and its commands exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def expected_output(code: str) -> list[str]:
+    """What the comments behind `print` calls promise."""
+    return re.findall(r"^print\(.*?\)  +# (.*)$", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_example_prints_what_it_says(code, tmp_path):
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert run.returncode == 0, run.stderr
+    assert [line.strip() for line in run.stdout.splitlines()] == expected_output(code)
+
+
+def test_there_are_examples_with_promises():
+    assert EXAMPLES and len(expected_output(EXAMPLES[0])) >= 2
+    assert len(EXAMPLES[0].strip().splitlines()) <= 18
+
+
+@pytest.mark.parametrize("target", re.findall(r"`?make ([a-z-]+)`?", README))
+def test_make_targets_exist(target):
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_the_module_list_is_complete():
+    package = ROOT / "splitembed"
+    listed = set(re.findall(r"^\| `([a-z_]+)(?:\.py|/)` \|", README, re.MULTILINE))
+    found = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert listed == found - {"__init__"}
