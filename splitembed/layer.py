@@ -10,9 +10,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from splitembed.constant import make_constant
 from splitembed.errors import FingerprintError, MissingTableError, SplitEmbedError, SplitError
-from splitembed.lookup import Gradient, look_up, refusal_of_floats
+from splitembed.ids import refusal_of_floats
+from splitembed.lookup import Constants, Gradient, look_up
 from splitembed.split import SplitTable
 
 _ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
@@ -109,8 +109,7 @@ class SplitEmbedding(keras.layers.Layer):
         self.supports_jit = False  # the lookup's shapes depend on the batch
         self._spec = split if isinstance(split, SplitSpec) else None
         self._split = split if isinstance(split, SplitTable) else None
-        self._frozen: tf.Variable | None = None
-        self._remap: tf.Variable | None = None
+        self._constants: Constants | None = None
         self._belongs_to = _BelongsTo(self)
 
     def build(self, input_shape: Any = None) -> None:
@@ -127,7 +126,7 @@ class SplitEmbedding(keras.layers.Layer):
         )
         self.trainable_rows.is_row_sparse = True
         if self._split is not None:
-            self._make_constants(self._split)
+            self._constants = Constants(self._split)
         self.built = True
 
     def call(self, ids: Any) -> Any:
@@ -136,9 +135,9 @@ class SplitEmbedding(keras.layers.Layer):
             raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
         if isinstance(ids, tf.RaggedTensor):
             return ids.with_flat_values(self.call(ids.flat_values))
-        if self._frozen is None or self._remap is None:
+        if self._constants is None:
             return self._without_tables(ids)
-        rows = look_up(ids, self._remap, self._frozen, self.trainable_rows.value, self.gradient)
+        rows = look_up(ids, self._constants, self.trainable_rows.value, self.gradient)
         if not self.trainable:
             rows = tf.stop_gradient(rows)
         return tf.cast(rows, self.compute_dtype)
@@ -221,7 +220,7 @@ class SplitEmbedding(keras.layers.Layer):
             self._described().refuse_other(asdict(SplitSpec.of(split)), f"The archive's table of layer {self.name!r}")
         self._split = _live[self._described()] = split
         if self.built:
-            self._make_constants(split)
+            self._constants = Constants(split)
 
     def _described(self) -> SplitSpec:
         """The spec, and from now on the split is found by it."""
@@ -249,10 +248,6 @@ class SplitEmbedding(keras.layers.Layer):
     def _rows(self) -> np.ndarray:
         return np.array(keras.ops.convert_to_numpy(self.trainable_rows))  # a copy: training goes on in the variable
 
-    def _make_constants(self, split: SplitTable) -> None:
-        self._frozen = make_constant(split.frozen, name="frozen")
-        self._remap = make_constant(split.remap, name="remap")
-
     def _without_tables(self, ids: Any) -> Any:
         """Keras traces `call` to learn shapes before it loads tables: allowed. Running it is not."""
         if tf.executing_eagerly():
@@ -265,8 +260,7 @@ class SplitEmbedding(keras.layers.Layer):
         children = dict(super()._trackable_children(save_type, **kwargs))
         if save_type != "checkpoint":
             self._loaded_split()  # an export without tables would always fail
-        for name in ("_frozen", "_remap") if save_type == "checkpoint" else ("_belongs_to",):
-            children.pop(name, None)
+        children.pop("_constants" if save_type == "checkpoint" else "_belongs_to", None)
         return children
 
 

@@ -27,7 +27,20 @@ NUMPY_CORE = (
     "coverage",
 )
 NUMPY_CORE += ("split", "build")
-ORDER = (*NUMPY_CORE, "constant", "lookup", "layer", "optimizers", "export", "registration", "", "demo", "bench", "cli")
+ORDER = (
+    *NUMPY_CORE,
+    "constant",
+    "ids",
+    "lookup",
+    "layer",
+    "optimizers",
+    "export",
+    "registration",
+    "",
+    "demo",
+    "bench",
+    "cli",
+)
 HEAVY = ("tensorflow", "keras")
 
 

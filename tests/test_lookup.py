@@ -8,21 +8,20 @@ from models import ONLY_READS, kinds_of_large_values, same_bits
 from strategies import ID_DTYPES, splits_and_ids
 
 from splitembed import SplitTable
-from splitembed.constant import make_constant
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
-from splitembed.lookup import end_sparse_gradients, look_up, refusal_of_floats, want_sparse_gradients
+from splitembed.ids import refusal_of_floats
+from splitembed.lookup import Constants, end_sparse_gradients, look_up, want_sparse_gradients
 
 
 class Tables:
     """A split's parts as the lookup takes them."""
 
     def __init__(self, split: SplitTable) -> None:
-        self.remap = make_constant(split.remap, "remap")
-        self.frozen = make_constant(split.frozen, "frozen")
+        self.constants = Constants(split)
         self.trainable = tf.Variable(split.trainable)
 
     def __call__(self, ids, gradient="dense"):
-        return look_up(tf.convert_to_tensor(ids), self.remap, self.frozen, self.trainable, gradient)
+        return look_up(tf.convert_to_tensor(ids), self.constants, self.trainable, gradient)
 
 
 FOUR_TOKENS = SplitTable.from_matrix(np.arange(8.0).reshape(4, 2), [1, 3])
@@ -196,3 +195,11 @@ def test_unique_with_counts_alone_keeps_xla_out():
     """What the lookup leans on, should its checks ever be folded away: the operation itself must not compile."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="UniqueWithCounts"):
         tf.function(tf.unique_with_counts, jit_compile=True)(tf.constant([1, 2, 1]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_low_precision_rows_are_widened_to_the_same_bits(dtype):
+    split = SplitTable.from_matrix(np.random.default_rng(0).normal(size=(40, 6)), [3, 7]).with_frozen_dtype(dtype)
+    tables, ids = Tables(split), np.arange(40).reshape(8, 5)
+    same_bits(tables(ids), split.lookup(ids))
+    same_bits(tf.function(tables)(ids), split.lookup(ids))

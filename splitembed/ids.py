@@ -1,0 +1,78 @@
+"""Token ids of any dtype in, int32 or int64 ids that are all in range out: checked before any cast narrows them."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
+from splitembed.vocabulary import out_of_range
+
+_WIDER = {  # tf.gather takes int32 and int64 alone
+    tf.int8: tf.int32,
+    tf.uint8: tf.int32,
+    tf.int16: tf.int32,
+    tf.uint16: tf.int32,
+    tf.uint32: tf.int64,
+    tf.uint64: tf.int64,  # 2**63 and above turn negative, and are refused as such
+}
+_UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
+_LARGEST_EXACT = {tf.float64: 2**53, tf.float32: 2**24, tf.float16: 2**11, tf.bfloat16: 2**8}
+
+
+def check_ids(ids: tf.Tensor, num_tokens: int) -> tf.Tensor:
+    """Refuses ids out of range before any cast narrows them.
+
+    Returns:
+        The ids as int32 or int64.
+    """
+    if ids.dtype.is_floating:
+        ids = _whole_ids(ids, num_tokens)
+    elif not ids.dtype.is_integer:
+        raise SplitError(f"`ids` must be integers. Received: a tensor of dtype {ids.dtype.name}.")
+    wide = tf.cast(ids, _WIDER.get(ids.dtype, ids.dtype))
+    largest = tf.reduce_max(tf.bitcast(wide, _UNSIGNED[wide.dtype]))  # a negative id is a huge unsigned one
+    worst = largest if ids.dtype.is_unsigned else tf.bitcast(largest, wide.dtype)
+    with _required(largest < num_tokens, worst, lambda worst: out_of_range(worst, num_tokens), TokenIdError):
+        return tf.identity(wide)
+
+
+def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tf.Tensor:
+    """Float ids, as `keras.Input(shape)` without a dtype hands them over, as int64; refused unless exact."""
+    too_narrow = refusal_of_floats(ids.dtype, num_tokens)
+    if too_narrow:  # in a graph when it runs, not when it is traced: Keras traces with float placeholders for integers
+        with _required(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError):
+            return tf.zeros(tf.shape(ids), tf.int64)
+    whole = tf.cast(ids, tf.int64)  # NaN and infinity become some integer, which is not equal to them
+    other = tf.cast(tf.boolean_mask(ids, tf.cast(whole, ids.dtype) != ids)[:1], tf.float64)
+    name = ids.dtype.name
+    with _required(tf.size(other) == 0, other, lambda other: _not_whole(other, name, num_tokens), SplitError):
+        return tf.identity(whole)
+
+
+def _not_whole(token_id: Any, dtype: str, num_tokens: int) -> str:
+    return f"Token ids must be whole numbers from 0 to {num_tokens - 1}. Received: {token_id}, of dtype {dtype}."
+
+
+def refusal_of_floats(dtype: tf.DType, num_tokens: int) -> str:
+    """Says why a dtype cannot hold every id exactly; an empty string where it can, as every integer dtype can."""
+    if dtype.is_integer or num_tokens <= _LARGEST_EXACT.get(dtype, 0):
+        return ""
+    return (
+        f"`ids` of dtype {dtype.name} cannot hold every id below {num_tokens} exactly. "
+        f'Give the model integers: keras.Input(shape, dtype="int32").'
+    )
+
+
+def _required(holds: tf.Tensor, value: tf.Tensor, message: Callable[[Any], str], kind: type[SplitEmbedError]) -> Any:
+    """Raises now if it does not hold; in a graph, the context in which to make what waits for it to hold."""
+    is_float = value.dtype.is_floating
+    if tf.executing_eagerly():
+        if not holds:
+            raise kind(message(format(value.numpy().item(), "g" if is_float else "d")))
+        return contextlib.nullcontext()
+    before, *after = message("\n").split("\n")
+    text = tf.strings.as_string(value, shortest=is_float)
+    parts = [before, *(part for each in after for part in (text, each))]
+    return tf.control_dependencies([tf.debugging.Assert(holds, [tf.strings.join(parts)])])
