@@ -10,9 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from splitembed.bags import Bags, Combiner, combine
 from splitembed.errors import FingerprintError, MissingTableError, SplitEmbedError, SplitError
 from splitembed.ids import refusal_of_floats
-from splitembed.lookup import Constants, Gradient, look_up
+from splitembed.lookup import Constants, Gradient, look_up, route
 from splitembed.split import SplitTable
 
 _ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
@@ -64,15 +65,20 @@ class SplitEmbedding(keras.layers.Layer):
         mask_zero: mask id 0, which must be the split's padding.
         embeddings_regularizer: on the trainable rows alone.
         embeddings_constraint: on the trainable rows alone.
+        combiner: None for one row an id; "mean", "sum" or "sqrtn" to combine the rows along the last axis of the ids,
+            without laying them out: faster and leaner than pooling afterwards. With `mask_zero` padding does not count.
         gradient: the form in which the gradient reaches the trainable rows. "dense" is right for every optimizer;
             "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` asks for it, else dense.
         **kwargs: `name`, `dtype`, `trainable`, as in any Keras layer. The rows are float32 under every dtype policy.
 
     Input shape:
-        Integers of any shape, ragged ones included; each in `0 <= id < num_tokens`.
+        ids: integers of any shape, ragged ones included; each in `0 <= id < num_tokens`.
+        weights: with a combiner, optional floats of the ids' shape, as in `layer(ids, weights)`. "sum" adds the
+            weighted rows up, "mean" divides by the sum of the weights, "sqrtn" by the root of the sum of their squares.
 
     Output shape:
-        `ids.shape + (dim,)`, in the layer's compute dtype.
+        `ids.shape + (dim,)`, or with a combiner `ids.shape[:-1] + (dim,)`, in the layer's compute dtype. A bag without
+        weight is zero.
 
     Raises:
         TokenIdError: an id out of range (in a compiled model, `tf.errors.InvalidArgumentError` with the same message).
@@ -86,6 +92,7 @@ class SplitEmbedding(keras.layers.Layer):
         *,
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
+        combiner: Combiner | None = None,
         gradient: Gradient = "auto",
         **kwargs: Any,
     ) -> None:
@@ -95,6 +102,8 @@ class SplitEmbedding(keras.layers.Layer):
             raise SplitError(f"`split` must be a SplitTable. Received: {split!r} (of type {type(split).__name__}).")
         if gradient not in ("auto", "dense", "sparse"):
             raise SplitError(f'`gradient` must be "auto", "dense" or "sparse". Received: {gradient!r}.')
+        if combiner not in (None, "mean", "sum", "sqrtn"):
+            raise SplitError(f'`combiner` must be None, "mean", "sum" or "sqrtn". Received: {combiner!r}.')
         if mask_zero and split.padding != 0:
             raise SplitError(
                 f"`mask_zero` masks id 0, but this split's padding is {split.padding}: id 0 would be a word that every "
@@ -105,14 +114,14 @@ class SplitEmbedding(keras.layers.Layer):
         self.mask_zero = self.supports_masking = mask_zero
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
-        self.gradient = gradient
+        self.combiner, self.gradient = combiner, gradient
         self.supports_jit = False  # the lookup's shapes depend on the batch
         self._spec = split if isinstance(split, SplitSpec) else None
         self._split = split if isinstance(split, SplitTable) else None
         self._constants: Constants | None = None
         self._belongs_to = _BelongsTo(self)
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
         """Makes the weight, and the handles on the frozen rows and the remap."""
         self.trainable_rows = self.add_weight(
             name=_ROWS,
@@ -129,37 +138,53 @@ class SplitEmbedding(keras.layers.Layer):
             self._constants = Constants(self._split)
         self.built = True
 
-    def call(self, ids: Any) -> Any:
-        """Looks ids up."""
+    def call(self, ids: Any, weights: Any = None) -> Any:
+        """Looks ids up, and combines their rows if the layer has a combiner."""
         if isinstance(ids, tf.SparseTensor):
             raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
-        if isinstance(ids, tf.RaggedTensor):
-            return ids.with_flat_values(self.call(ids.flat_values))
+        if weights is not None and self.combiner is None:
+            raise SplitError("`weights` are for a layer with a combiner, and this one has none.")
         if self._constants is None:
             return self._without_tables(ids)
+        if self.combiner is not None:
+            return self._combine(ids, weights)
+        rows = self._look_up(ids)
+        return rows if self.trainable else tf.stop_gradient(rows)
+
+    def _look_up(self, ids: Any) -> Any:
+        if isinstance(ids, tf.RaggedTensor):
+            return ids.with_flat_values(self._look_up(ids.flat_values))
         rows = look_up(ids, self._constants, self.trainable_rows.value, self.gradient)
-        if not self.trainable:
-            rows = tf.stop_gradient(rows)
         return tf.cast(rows, self.compute_dtype)
+
+    def _combine(self, ids: Any, weights: Any) -> Any:
+        bags = Bags.of(ids, weights)
+        rows = route(bags.ids, self._constants)
+        if self.mask_zero:
+            rows, bags = bags.without_padding(rows)
+        trainable = self.trainable_rows.value
+        combined = combine(rows, bags, self.combiner, self._constants, trainable, self.gradient)
+        return tf.cast(tf.reshape(combined, [*bags.shape, self.output_dim]), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Marks the ids that are not padding."""
-        if not self.mask_zero or isinstance(inputs, tf.RaggedTensor):
+        if not self.mask_zero or self.combiner is not None or isinstance(inputs, tf.RaggedTensor):
             return None
         return keras.ops.not_equal(inputs, 0)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """`ids.shape + (dim,)`."""
-        return (*input_shape, self.output_dim)
+    def compute_output_shape(self, ids_shape: Any, weights_shape: Any = None) -> tuple[int | None, ...]:
+        """`ids.shape + (dim,)`, less the last axis of the ids where they are combined."""
+        kept = tuple(ids_shape) if self.combiner is None else tuple(ids_shape)[:-1]
+        return (*kept, self.output_dim)
 
-    def compute_output_spec(self, ids: Any) -> Any:
+    def compute_output_spec(self, ids: Any, weights: Any = None) -> Any:
         """The symbolic output."""
         if getattr(ids, "sparse", False):
             raise SplitError("Sparse ids have no row for what they leave out. Use keras.Input(..., sparse=False).")
         refusal = refusal_of_floats(tf.as_dtype(ids.dtype), self.input_dim)
         if refusal:
             raise SplitError(refusal)
-        ragged = {"ragged": True} if getattr(ids, "ragged", False) else {}
+        ragged = {"ragged": True} if getattr(ids, "ragged", False) and self.combiner is None else {}
         return keras.KerasTensor(self.compute_output_shape(ids.shape), dtype=self.compute_dtype, **ragged)
 
     def to_split(self) -> SplitTable:
@@ -175,6 +200,7 @@ class SplitEmbedding(keras.layers.Layer):
             "mask_zero": self.mask_zero,
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
             "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
+            "combiner": self.combiner,
             "gradient": self.gradient,
         }
 
@@ -253,7 +279,8 @@ class SplitEmbedding(keras.layers.Layer):
         if tf.executing_eagerly():
             raise MissingTableError(self._missing())
         with tf.control_dependencies([tf.debugging.Assert(False, [self._missing()])]):
-            return tf.zeros(tf.concat([tf.shape(ids), [self.output_dim]], 0), self.compute_dtype)
+            shape = [int(length is None) or length for length in self.compute_output_shape(ids.shape)]
+            return tf.ensure_shape(tf.zeros(shape, self.compute_dtype), self.compute_output_shape(ids.shape))
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
         """Checkpoints hold what trains, and what it belongs to; the frozen rows and the remap are for exports alone."""
