@@ -147,23 +147,23 @@ class SplitEmbedding(keras.layers.Layer):
         if self._constants is None:
             return self._without_tables(ids)
         if self.combiner is not None:
-            return self._combine(ids, weights)
-        rows = self._look_up(ids)
+            return self._combine(ids, weights, self.combiner, self._constants)
+        rows = self._look_up(ids, self._constants)
         return rows if self.trainable else tf.stop_gradient(rows)
 
-    def _look_up(self, ids: Any) -> Any:
+    def _look_up(self, ids: Any, constants: Constants) -> Any:
         if isinstance(ids, tf.RaggedTensor):
-            return ids.with_flat_values(self._look_up(ids.flat_values))
-        rows = look_up(ids, self._constants, self.trainable_rows.value, self.gradient)
+            return ids.with_flat_values(self._look_up(ids.flat_values, constants))
+        rows = look_up(ids, constants, self.trainable_rows.value, self.gradient)
         return tf.cast(rows, self.compute_dtype)
 
-    def _combine(self, ids: Any, weights: Any) -> Any:
+    def _combine(self, ids: Any, weights: Any, combiner: Combiner, constants: Constants) -> Any:
         bags = Bags.of(ids, weights)
-        rows = route(bags.ids, self._constants)
+        rows = route(bags.ids, constants)
         if self.mask_zero:
             rows, bags = bags.without_padding(rows)
         trainable = self.trainable_rows.value
-        combined = combine(rows, bags, self.combiner, self._constants, trainable, self.gradient)
+        combined = combine(rows, bags, combiner, constants, trainable, self.gradient)
         return tf.cast(tf.reshape(combined, [*bags.shape, self.output_dim]), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

@@ -191,10 +191,29 @@ def test_cached_function_called_from_a_compiled_one_is_refused(differentiate):
         tf.function(lambda ids: inner(ids), jit_compile=True)(ids)
 
 
-def test_unique_with_counts_alone_keeps_xla_out():
-    """What the lookup leans on, should its checks ever be folded away: the operation itself must not compile."""
-    with pytest.raises(tf.errors.InvalidArgumentError, match="UniqueWithCounts"):
-        tf.function(tf.unique_with_counts, jit_compile=True)(tf.constant([1, 2, 1]))
+def test_the_update_in_place_has_no_form_for_xla():
+    """What refuses the lookup there should the graph lose its checks of ids."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="InplaceUpdate"):
+        tf.function(lambda rows: tf.raw_ops.InplaceUpdate(x=rows, i=[0], v=rows[1:]), jit_compile=True)(tf.ones((2, 3)))
+
+
+def test_updates_in_place_reach_no_other_lookup_and_no_table():
+    """Equal lookups in one graph, before and after the rows change: nothing may be shared between them."""
+    matrix = np.arange(8, dtype=np.float32).reshape(4, 2)
+    split = SplitTable.from_matrix(matrix, [1, 3])
+    tables, ids = Tables(split), tf.constant([1, 0, 3, 1])
+
+    @tf.function
+    def step(ids):
+        before = tables(ids)
+        tables.trainable.assign_add(tf.ones((2, 2)))
+        return before, tables(ids), tables(ids)
+
+    before, *after = step(ids)
+    same_bits(before, split.lookup(ids))
+    for each in after:
+        same_bits(each, split.with_trainable(split.trainable + 1).lookup(ids))
+    same_bits(split.frozen, matrix[[0, 2]])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])

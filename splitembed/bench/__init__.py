@@ -1,1 +1,1 @@
-"""The benchmark suite: real vectors and texts in, measured tables out; nothing else in the package imports it."""
+"""The benchmark suite: real vectors and texts in, measured tables out; nothing but the command line imports it."""
