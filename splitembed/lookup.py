@@ -153,7 +153,9 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, shape: Any, gradient: 
         return tf.math.unsorted_segment_sum(upstream, trained, num_trainable)
     distinct, place, _ = tf.unique_with_counts(trained)
     summed = tf.math.unsorted_segment_sum(upstream, place, tf.size(distinct))
-    return tf.IndexedSlices(summed, distinct, tf.constant([num_trainable, dim]))
+    slices = tf.IndexedSlices(summed, distinct, tf.constant([num_trainable, dim]))
+    slices.rows_are_distinct = True  # until the tape adds another call's slices, which makes a new object
+    return slices
 
 
 def _refuse_xla() -> None:

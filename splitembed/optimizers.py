@@ -70,7 +70,9 @@ class LazyAdam(keras.optimizers.Adam):
         """Updates one variable: its touched rows if it is row-sparse, as Adam otherwise."""
         index = self._get_variable_index(variable)
         if isinstance(gradient, tf.IndexedSlices):
-            self._update_rows(_summed(gradient), variable, learning_rate, index)  # replicas' slices may repeat again
+            one_replica = self._distribution_strategy.num_replicas_in_sync == 1
+            slices = gradient if one_replica else _summed(gradient)  # what replicas sent may repeat again
+            self._update_rows(slices, variable, learning_rate, index)
         elif self._row_sparse[index]:
             self._update_touched(gradient, variable, learning_rate, index)
         else:
@@ -114,7 +116,7 @@ class LazyAdam(keras.optimizers.Adam):
 
 def _summed(gradient: Any) -> Any:
     """Slices with each row once; anything else as it is."""
-    if not isinstance(gradient, tf.IndexedSlices):
+    if not isinstance(gradient, tf.IndexedSlices) or getattr(gradient, "rows_are_distinct", False):
         return gradient
     rows, place = tf.unique(gradient.indices)
     values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
