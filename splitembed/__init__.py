@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from splitembed.export import save_trainable as save_trainable
     from splitembed.export import to_dense as to_dense
     from splitembed.layer import SplitEmbedding as SplitEmbedding
+    from splitembed.optimizers import LazyAdagrad as LazyAdagrad
     from splitembed.optimizers import LazyAdam as LazyAdam
+    from splitembed.optimizers import LazySGD as LazySGD
     from splitembed.split import SplitTable as SplitTable
     from splitembed.vectors import WordVectors as WordVectors
     from splitembed.vectors import read_vectors as read_vectors
@@ -33,7 +35,9 @@ _MODULE_OF = {
     "build_split": "build",
     "Coverage": "coverage",
     "measure_coverage": "coverage",
+    "LazyAdagrad": "optimizers",
     "LazyAdam": "optimizers",
+    "LazySGD": "optimizers",
     "read_vectors": "vectors",
     "read_vocabulary": "vocabulary",
     "save_frozen": "convert",

@@ -13,9 +13,14 @@ SplitEmbedError
 VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
 """
 
+from typing import TYPE_CHECKING
+
 
 class SplitEmbedError(Exception):
     """Base of every error that splitembed raises by itself."""
+
+    if not TYPE_CHECKING:
+        __init__ = Exception.__init__  # AutoGraph raises an error again as its own kind only where it knows this
 
 
 class VectorFormatError(SplitEmbedError, ValueError):

@@ -1,4 +1,7 @@
-"""LazyAdam: Adam whose slots and rows move only where the batch had a gradient."""
+"""Optimizers that move only the rows a batch touched: LazyAdam, LazyAdagrad, LazySGD.
+
+A gradient goes in, as row slices or dense; each row is summed once before anything squares or clips it.
+"""
 
 from typing import Any
 
@@ -9,8 +12,75 @@ from keras import ops
 from splitembed.lookup import end_sparse_gradients, want_sparse_gradients
 
 
+class _RowSparse(keras.optimizers.Optimizer):
+    """What makes a Keras optimizer lazy: mixed in before it, with `_slots` and `_row_step` of its own.
+
+    Row-sparse are the rows of a `SplitEmbedding`, and any variable whose gradient arrives as `tf.IndexedSlices`. Every
+    other variable gets the Keras optimizer itself.
+    """
+
+    def build(self, variables: Any) -> None:
+        """Makes the slots, and notes which variables are row-sparse."""
+        if self.built:
+            return
+        super().build(variables)
+        self._row_sparse = [getattr(variable, "is_row_sparse", False) for variable in variables]
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Scales the loss as Keras does, and asks `SplitEmbedding` layers for row slices."""
+        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)))
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        """Sums repeated row slices, so that clipping and squaring see each row once, and updates the variables."""
+        end_sparse_gradients()
+        whole = self.loss_scale_factor is not None or self.gradient_accumulation_steps
+        grads = [_dense(grad) if whole else _summed(grad) for grad in grads]
+        return super().apply(grads, trainable_variables)
+
+    def _clip_gradients(self, grads: Any) -> Any:
+        """Clips slices by their values: with repeats summed, those have the norm of the whole gradient."""
+        clipped = super()._clip_gradients([getattr(grad, "values", grad) for grad in grads])
+        return [_like(grad, values) for grad, values in zip(grads, clipped, strict=True)]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable: its touched rows if it is row-sparse, as Keras does otherwise."""
+        index = self._get_variable_index(variable)
+        if isinstance(gradient, tf.IndexedSlices):
+            one_replica = self._distribution_strategy.num_replicas_in_sync == 1
+            slices = gradient if one_replica else _summed(gradient)  # what replicas sent may repeat again
+            self._update_rows(slices, variable, learning_rate, self._slots(index))
+        elif self._row_sparse[index]:
+            self._update_touched(gradient, variable, learning_rate, self._slots(index))
+        else:
+            super().update_step(gradient, variable, learning_rate)
+
+    def _update_rows(self, slices: tf.IndexedSlices, variable: Any, learning_rate: Any, slots: list[Any]) -> None:
+        """The lazy update on gathered rows."""
+        rows = slices.indices
+        old = [tf.gather(slot.value, rows) for slot in slots]
+        step, new = self._touched_step(tf.cast(slices.values, variable.dtype), old, learning_rate)
+        for slot, values in zip(slots, new, strict=True):
+            slot.value.scatter_update(tf.IndexedSlices(values, rows))
+        variable.scatter_sub(tf.IndexedSlices(step, rows))
+
+    def _update_touched(self, gradient: Any, variable: Any, learning_rate: Any, slots: list[Any]) -> None:
+        """The same update where the gradient is dense, as under XLA or with a regularizer."""
+        old = [slot.value for slot in slots]
+        step, new = self._touched_step(ops.cast(gradient, variable.dtype), old, learning_rate)
+        for slot, values in zip(slots, new, strict=True):
+            self.assign(slot, values)
+        self.assign_sub(variable, step)
+
+    def _touched_step(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
+        """What to subtract from the rows, and their new slots; rows with a zero gradient stay as they are."""
+        step, new = self._row_step(gradient, old, ops.cast(learning_rate, gradient.dtype))
+        touched = ops.any(gradient != 0, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
+        kept = [ops.where(touched, after, before) for after, before in zip(new, old, strict=True)]
+        return ops.where(touched, step, ops.zeros_like(step)), kept
+
+
 @keras.saving.register_keras_serializable(package="splitembed")
-class LazyAdam(keras.optimizers.Adam):
+class LazyAdam(_RowSparse, keras.optimizers.Adam):
     """Adam that costs what the touched rows cost.
 
     For a row-sparse variable (the rows of a `SplitEmbedding`, and any variable whose gradient arrives as
@@ -43,75 +113,69 @@ class LazyAdam(keras.optimizers.Adam):
     def __init__(self, learning_rate: Any = 0.001, *args: Any, name: str = "lazy_adam", **kwargs: Any) -> None:
         super().__init__(learning_rate, *args, name=name, **kwargs)
 
-    def build(self, var_list: Any) -> None:
-        """Makes the slots, and notes which variables are row-sparse."""
-        if self.built:
-            return
-        super().build(var_list)
-        self._row_sparse = [getattr(variable, "is_row_sparse", False) for variable in var_list]
-
-    def scale_loss(self, loss: Any) -> Any:
-        """Scales the loss as Keras does, and asks `SplitEmbedding` layers for row slices."""
-        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)))
-
-    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-        """Sums repeated row slices, so that clipping and squaring see each row once, and updates the variables."""
-        end_sparse_gradients()
-        whole = self.loss_scale_factor is not None or self.gradient_accumulation_steps
-        grads = [_dense(grad) if whole else _summed(grad) for grad in grads]
-        return super().apply(grads, trainable_variables)
-
-    def _clip_gradients(self, grads: Any) -> Any:
-        """Clips slices by their values: with repeats summed, those have the norm of the whole gradient."""
-        clipped = super()._clip_gradients([getattr(grad, "values", grad) for grad in grads])
-        return [_like(grad, values) for grad, values in zip(grads, clipped, strict=True)]
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one variable: its touched rows if it is row-sparse, as Adam otherwise."""
-        index = self._get_variable_index(variable)
-        if isinstance(gradient, tf.IndexedSlices):
-            one_replica = self._distribution_strategy.num_replicas_in_sync == 1
-            slices = gradient if one_replica else _summed(gradient)  # what replicas sent may repeat again
-            self._update_rows(slices, variable, learning_rate, index)
-        elif self._row_sparse[index]:
-            self._update_touched(gradient, variable, learning_rate, index)
-        else:
-            super().update_step(gradient, variable, learning_rate)
-
-    def _update_rows(self, slices: tf.IndexedSlices, variable: Any, learning_rate: Any, index: int) -> None:
-        """The lazy update on gathered rows."""
-        rows, slots = slices.indices, self._slots(index)
-        old = [tf.gather(slot.value, rows) for slot in slots]
-        step, new = self._moments(tf.cast(slices.values, variable.dtype), old, learning_rate)
-        for slot, values in zip(slots, new, strict=True):
-            slot.value.scatter_update(tf.IndexedSlices(values, rows))
-        variable.scatter_sub(tf.IndexedSlices(step, rows))
-
-    def _update_touched(self, gradient: Any, variable: Any, learning_rate: Any, index: int) -> None:
-        """The same update where the gradient is dense, as under XLA or with a regularizer."""
-        slots = self._slots(index)
-        step, new = self._moments(ops.cast(gradient, variable.dtype), [slot.value for slot in slots], learning_rate)
-        for slot, values in zip(slots, new, strict=True):
-            self.assign(slot, values)
-        self.assign_sub(variable, step)
-
     def _slots(self, index: int) -> list[Any]:
         """The variable's first and second moments and, with amsgrad, the largest second moment so far."""
         kinds = [self._momentums, self._velocities] + ([self._velocity_hats] if self.amsgrad else [])
         return [slots[index] for slots in kinds]
 
-    def _moments(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
-        """What to subtract from the rows, and their new slots; rows with a zero gradient keep what they had."""
-        dtype = gradient.dtype
-        step = ops.cast(self.iterations + 1, dtype)
-        correction = ops.sqrt(1 - ops.cast(self.beta_2, dtype) ** step) / (1 - ops.cast(self.beta_1, dtype) ** step)
+    def _row_step(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
+        count = ops.cast(self.iterations + 1, gradient.dtype)
+        beta_1, beta_2 = (ops.cast(beta, gradient.dtype) for beta in (self.beta_1, self.beta_2))
+        rate = learning_rate * ops.sqrt(1 - beta_2**count) / (1 - beta_1**count)
         first = old[0] + (gradient - old[0]) * (1 - self.beta_1)
         second = old[1] + (ops.square(gradient) - old[1]) * (1 - self.beta_2)
         new = [first, second] + [ops.maximum(largest, second) for largest in old[2:]]
-        delta = ops.cast(learning_rate, dtype) * correction * first / (ops.sqrt(new[-1]) + self.epsilon)
-        touched = ops.any(gradient != 0, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
-        kept = [ops.where(touched, after, before) for after, before in zip(new, old, strict=True)]
-        return ops.where(touched, delta, ops.zeros_like(delta)), kept
+        return rate * first / (ops.sqrt(new[-1]) + self.epsilon), new
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class LazyAdagrad(_RowSparse, keras.optimizers.Adagrad):
+    """Adagrad that costs what the touched rows cost, and equals Adagrad on dense gradients.
+
+    A row without a gradient stands still under Adagrad too. Keras's own, on row slices, adds up the squares of repeated
+    rows instead of the square of their sum; here each row is summed first.
+
+    Args:
+        learning_rate, initial_accumulator_value, epsilon, ...: as in `keras.optimizers.Adagrad`.
+
+    Source: J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
+    Optimization", 2011.
+    """
+
+    def __init__(self, learning_rate: Any = 0.001, *args: Any, name: str = "lazy_adagrad", **kwargs: Any) -> None:
+        super().__init__(learning_rate, *args, name=name, **kwargs)
+
+    def _slots(self, index: int) -> list[Any]:
+        return [self._accumulators[index]]
+
+    def _row_step(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
+        accumulated = old[0] + ops.square(gradient)
+        return learning_rate * gradient / ops.sqrt(accumulated + self.epsilon), [accumulated]
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class LazySGD(_RowSparse, keras.optimizers.SGD):
+    """SGD that costs what the touched rows cost.
+
+    Without momentum it equals SGD. With momentum, rows that a batch does not touch stand still, velocity included,
+    where SGD lets them coast.
+
+    Args:
+        learning_rate, momentum, nesterov, ...: as in `keras.optimizers.SGD`.
+    """
+
+    def __init__(self, learning_rate: Any = 0.01, *args: Any, name: str = "lazy_sgd", **kwargs: Any) -> None:
+        super().__init__(learning_rate, *args, name=name, **kwargs)
+
+    def _slots(self, index: int) -> list[Any]:
+        return [self.momentums[index]] if self.momentum else []
+
+    def _row_step(self, gradient: Any, old: list[Any], learning_rate: Any) -> tuple[Any, list[Any]]:
+        step = gradient * learning_rate
+        if not old:
+            return step, []
+        velocity = old[0] * self.momentum - step
+        return (step - velocity * self.momentum if self.nesterov else -velocity), [velocity]
 
 
 def _summed(gradient: Any) -> Any:

@@ -222,3 +222,14 @@ def test_low_precision_rows_are_widened_to_the_same_bits(dtype):
     tables, ids = Tables(split), np.arange(40).reshape(8, 5)
     same_bits(tables(ids), split.lookup(ids))
     same_bits(tf.function(tables)(ids), split.lookup(ids))
+
+
+@pytest.mark.parametrize("kind", [SplitError, TokenIdError])
+def test_errors_keep_their_kind_through_autograph(kind):
+    @tf.function
+    def fail(value):
+        if value is not None:  # Python that AutoGraph converts
+            raise kind("as it is")
+
+    with pytest.raises(kind, match="as it is"):
+        fail(tf.constant(1))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from devices import two_replicas
 
-from splitembed import LazyAdam, SplitEmbedding, SplitTable
+from splitembed import LazyAdagrad, LazyAdam, LazySGD, SplitEmbedding, SplitTable
 
 NUM_TOKENS, DIM, STEPS = 12, 4, 10
 TRAINABLE_IDS = [1, 4, 5, 9]
@@ -266,6 +266,71 @@ def test_lazy_adam_on_two_replicas_equals_its_formula(name, calls, gradient, spl
     np.testing.assert_allclose(
         layer.trainable_rows.numpy(), numpy_lazy_adam(split, batches, calls, **expected), rtol=0, atol=TOLERANCE
     )
+
+
+LAZY_EXACT = {  # rows without a gradient stand still under these by themselves, so the lazy form is the dense one
+    "SGD": (lambda: LazySGD(0.1), lambda: keras.optimizers.SGD(0.1)),
+    "SGD clipnorm": (lambda: LazySGD(0.1, clipnorm=0.05), lambda: keras.optimizers.SGD(0.1, clipnorm=0.05)),
+    "Adagrad": (lambda: LazyAdagrad(0.1), lambda: keras.optimizers.Adagrad(0.1)),
+    "Adagrad decay": (
+        lambda: LazyAdagrad(0.1, weight_decay=0.1),
+        lambda: keras.optimizers.Adagrad(0.1, weight_decay=0.1),
+    ),
+}
+
+
+@pytest.mark.parametrize("gradient", ["sparse", "dense"])
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("name", LAZY_EXACT)
+def test_lazy_sgd_and_adagrad_equal_the_dense_reference(name, calls, gradient, split, batches):
+    lazy, plain = LAZY_EXACT[name]
+    reference, layer = Dense(split), SplitEmbedding(split, gradient=gradient)
+    layer.build()
+    train_one(reference, [reference.variable], plain(), batches, calls)
+    train_one(layer, layer.trainable_variables, lazy(), batches, calls)
+    np.testing.assert_allclose(layer.trainable_rows.numpy(), reference.variable.numpy(), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("gradient", ["sparse", "dense"])
+def test_lazy_sgd_with_momentum_is_sgd_where_every_row_is_touched(gradient, nesterov, split):
+    batches = [np.array([TRAINABLE_IDS * 2, [0] * 8])] * STEPS
+    reference, layer = Dense(split), SplitEmbedding(split, gradient=gradient)
+    layer.build()
+    plain = keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)
+    train_one(reference, [reference.variable], plain, batches, 1)
+    train_one(layer, layer.trainable_variables, LazySGD(0.1, momentum=0.9, nesterov=nesterov), batches, 1)
+    np.testing.assert_allclose(layer.trainable_rows.numpy(), reference.variable.numpy(), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("gradient", ["sparse", "dense"])
+def test_lazy_adam_accumulates_gradients(gradient, split, batches):
+    """Every second batch makes a step, of the mean of two gradients."""
+    reference, layer = Dense(split), SplitEmbedding(split, gradient=gradient)
+    layer.build()
+    optimizer = LazyAdam(0.1, gradient_accumulation_steps=2)
+    train_one(layer, layer.trainable_variables, optimizer, batches, 1)
+    rows, expected = split.trainable.astype(np.float64), NumPyLazyAdam(split.trainable.shape)
+    for first, second in zip(batches[::2], batches[1::2], strict=True):
+        with tf.GradientTape() as tape:
+            loss = sum(loss_of(tf.constant(ids), 1, reference) for ids in (first, second)) / 2
+        expected.apply(tape.gradient(loss, reference.variable.value).numpy().astype(np.float64), rows)
+        reference.variable.assign(rows.astype(np.float32))
+    np.testing.assert_allclose(layer.trainable_rows.numpy(), rows, rtol=0, atol=TOLERANCE)
+
+
+def test_lazy_adam_clips_sparse_and_dense_gradients_of_one_model_together(split, batches):
+    """One global norm over slices and a kernel, against the same gradients all dense."""
+    trained = []
+    for gradient in ("sparse", "dense"):
+        layer, kernel = SplitEmbedding(split, gradient=gradient), keras.Variable(np.ones((DIM, 2), np.float32))
+        layer.build()
+        optimizer = LazyAdam(keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.9), global_clipnorm=0.05)
+        variables = [*layer.trainable_variables, kernel]
+        train_one(lambda ids, kernel=kernel, layer=layer: layer(ids) @ kernel.value, variables, optimizer, batches, 2)
+        trained.append([variable.numpy() for variable in variables])
+    for sparse, dense in zip(*trained, strict=True):
+        np.testing.assert_allclose(sparse, dense, rtol=0, atol=TOLERANCE)
 
 
 def test_lazy_adam_with_a_regularizer_equals_its_formula(split, batches):
