@@ -47,10 +47,11 @@ class Bags(NamedTuple):
         is_ragged = isinstance(ids, tf.RaggedTensor)
         if (is_ragged and ids.ragged_rank != 1) or ids.shape.rank in (0, 1 if is_ragged else 0):
             raise SplitError(f"A combiner needs ids with one axis to combine. Received: shape {ids.shape}.")
-        if weights is not None and (
-            is_ragged != isinstance(weights, tf.RaggedTensor) or weights.shape.rank != ids.shape.rank
-        ):
-            raise SplitError(f"`weights` must have the shape of the ids, {ids.shape}. Received: shape {weights.shape}.")
+        if weights is not None:
+            if is_ragged != isinstance(weights, tf.RaggedTensor):
+                raise SplitError("`weights` must be ragged where the ids are, and dense where they are dense.")
+            check_layout(weights.shape, ids.shape)
+            weights = _laid_out_alike(weights, ids)
         if is_ragged:
             bag, num_bags, flat = ids.value_rowids(), ids.nrows(), ids.flat_values
             weights = None if weights is None else weights.flat_values
@@ -69,8 +70,26 @@ class Bags(NamedTuple):
         )
 
 
+def check_layout(weights: tf.TensorShape, ids: tf.TensorShape) -> None:
+    """Refuses weights that cannot have the shape of the ids, as far as both are known."""
+    if not weights.is_compatible_with(ids):
+        raise SplitError(f"`weights` must have the shape of the ids, {ids}. Received: shape {weights}.")
+
+
+def _laid_out_alike(weights: Any, ids: Any) -> Any:
+    """The weights, once they are laid out as the ids: what only a run can tell."""
+    layout = [tensor.row_splits if isinstance(ids, tf.RaggedTensor) else tf.shape(tensor) for tensor in (weights, ids)]
+    alike = tf.debugging.assert_equal(
+        *(tf.cast(each, tf.int64) for each in layout), "`weights` must have the shape of the ids."
+    )
+    if tf.executing_eagerly():
+        return weights
+    with tf.control_dependencies([alike]):
+        return tf.identity(weights)
+
+
 def _float32(weights: Any, ids: tf.Tensor) -> tf.Tensor | None:
-    """Flat weights, one for each id: another number of them cannot be reshaped, and fails by TensorFlow's own error."""
+    """Flat weights, one for each id."""
     return None if weights is None else tf.reshape(tf.cast(weights, tf.float32), tf.shape(ids))
 
 
@@ -106,7 +125,7 @@ def _sum(rows: tf.Tensor, bags: Bags, constants: Constants, trainable: Any, grad
     @tf.custom_gradient
     def counted(source: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> Any:
-            return row_gradient(tf.gather(upstream, bag_of_trained), trained, trainable.shape, gradient)
+            return row_gradient(tf.gather(upstream, bag_of_trained), trained, trainable, gradient)
 
         learned = tf.math.unsorted_segment_sum(gather_trained(source, trained), bag_of_trained, bags.num_bags)
         return learned + _sum_frozen(rows, bags, constants), backward
@@ -122,7 +141,7 @@ def _sum(rows: tf.Tensor, bags: Bags, constants: Constants, trainable: Any, grad
             of_weights = tf.tensor_scatter_nd_update(
                 _frozen_products(rows, bags.bag, upstream, constants), place[:, None], of_trained
             )
-            return row_gradient(slices * factors, trained, trainable.shape, gradient), of_weights
+            return row_gradient(slices * factors, trained, trainable, gradient), of_weights
 
         total = tf.math.unsorted_segment_sum(learned * factors, bag_of_trained, bags.num_bags)
         return total + _sum_frozen_weighted(rows, bags._replace(weights=weights), constants), backward

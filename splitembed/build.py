@@ -1,5 +1,6 @@
 """A vocabulary and pretrained vectors go in; a `SplitTable` comes out: what is known is frozen, the rest trains."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from splitembed.arrays import aligned_empty
 from splitembed.coverage import measure_coverage
-from splitembed.errors import SplitError
+from splitembed.errors import NoMatchWarning, SplitError
 from splitembed.initializers import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.split import SplitTable
 from splitembed.vectors import WordVectors, read_vectors
@@ -50,7 +51,7 @@ def build_split(
             from which they start.
         train_most_frequent: that many of the most frequent known tokens train too (needs `counts`).
         counts: how often each token occurs: a dict token -> count, or an array `(num_tokens,)`.
-        min_count: OOV tokens rarer than this share the row of `[UNK]` (needs `counts`).
+        min_count: OOV tokens rarer than this, if it is above 1, share the row of `[UNK]` (needs `counts`).
         oov_initializer: how OOV rows start: "uniform" (within 0.05 of zero, as Keras's Embedding), "zeros", "normal"
             (matched per dimension to the known rows), "mean", or any Keras initializer.
         padding: the id whose row is zero and frozen; "auto": "" at id 0, or a word_index that starts at 1.
@@ -73,6 +74,13 @@ def build_split(
     matchable = [tokens.tokens[place] for place in np.flatnonzero(tokens.is_ordinary)]
     vectors = read_vectors(source, None if extend_vocabulary else matchable)
     known = _match(tokens, vectors)
+    if matchable and (known == _NO_ROW).all():
+        message = (
+            f"None of the {len(matchable):,} tokens has a vector in {vectors.source}, so every row trains. Matching "
+        )
+        warnings.warn(
+            message + "is exact: look at case and spelling, and at the order of arguments.", NoMatchWarning, 2
+        )
     weights = None if counts is None else align_counts(counts, tokens)
     chosen = _chosen(tokens, known, weights, trainable_tokens, train_most_frequent)
     rare = _rare(tokens, known, weights, min_count) & ~chosen
@@ -140,7 +148,7 @@ def _rare(
     tokens: Vocabulary, known: NDArray[np.int64], counts: NDArray[Any] | None, min_count: float
 ) -> NDArray[np.bool_]:
     """`(num_tokens,)` bool: OOV tokens that are to share the row of `[UNK]`."""
-    if min_count <= 1 and counts is None:
+    if min_count <= 1:
         return np.zeros(tokens.num_tokens, bool)
     rare: NDArray[np.bool_] = (known == _NO_ROW) & tokens.is_ordinary & (_needed(counts, "min_count") < min_count)
     if rare.any() and tokens.unknown is None:

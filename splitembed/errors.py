@@ -11,6 +11,7 @@ SplitEmbedError
   MissingTableError   (RuntimeError)  a layer whose tables have not been loaded
 
 VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
+NoMatchWarning        (UserWarning)   a vocabulary of which no token has a pretrained vector
 """
 
 from typing import TYPE_CHECKING
@@ -60,3 +61,7 @@ class MissingTableError(SplitEmbedError, RuntimeError):
 
 class VectorFileWarning(UserWarning):
     """Doubts about a file of vectors: each kind is counted and told once, with the first place."""
+
+
+class NoMatchWarning(UserWarning):
+    """A vocabulary of which no token has a pretrained vector: a wrong file, or another spelling."""

@@ -10,10 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from splitembed.bags import Bags, Combiner, combine
+from splitembed.bags import Bags, Combiner, check_layout, combine
 from splitembed.errors import FingerprintError, MissingTableError, SplitEmbedError, SplitError
 from splitembed.ids import refusal_of_floats
-from splitembed.lookup import Constants, Gradient, look_up, route
+from splitembed.lookup import Constants, Gradient, look_up, refuse_xla, route
 from splitembed.split import SplitTable
 
 _ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
@@ -107,7 +107,8 @@ class SplitEmbedding(keras.layers.Layer):
         if mask_zero and split.padding != 0:
             raise SplitError(
                 f"`mask_zero` masks id 0, but this split's padding is {split.padding}: id 0 would be a word that every "
-                f"later layer ignores. Build the split with padding=0, or leave mask_zero out."
+                f'later layer ignores. Put "" first in the vocabulary; or, where id 0 is a padding token of another '
+                f"name, pass padding=0 to build_split; or leave mask_zero out."
             )
         self.input_dim, self.output_dim = split.num_tokens, split.dim
         self.num_frozen, self.num_trainable = split.num_frozen, split.num_trainable
@@ -174,6 +175,8 @@ class SplitEmbedding(keras.layers.Layer):
 
     def compute_output_shape(self, ids_shape: Any, weights_shape: Any = None) -> tuple[int | None, ...]:
         """`ids.shape + (dim,)`, less the last axis of the ids where they are combined."""
+        if weights_shape is not None:
+            check_layout(tf.TensorShape(weights_shape), tf.TensorShape(ids_shape))
         kept = tuple(ids_shape) if self.combiner is None else tuple(ids_shape)[:-1]
         return (*kept, self.output_dim)
 
@@ -185,7 +188,8 @@ class SplitEmbedding(keras.layers.Layer):
         if refusal:
             raise SplitError(refusal)
         ragged = {"ragged": True} if getattr(ids, "ragged", False) and self.combiner is None else {}
-        return keras.KerasTensor(self.compute_output_shape(ids.shape), dtype=self.compute_dtype, **ragged)
+        shape = self.compute_output_shape(ids.shape, getattr(weights, "shape", None))
+        return keras.KerasTensor(shape, dtype=self.compute_dtype, **ragged)
 
     def to_split(self) -> SplitTable:
         """Returns the split with the rows as trained so far; the frozen rows are shared, not copied."""
@@ -278,6 +282,7 @@ class SplitEmbedding(keras.layers.Layer):
         """Keras traces `call` to learn shapes before it loads tables: allowed. Running it is not."""
         if tf.executing_eagerly():
             raise MissingTableError(self._missing())
+        refuse_xla()  # which would leave the assertion out
         with tf.control_dependencies([tf.debugging.Assert(False, [self._missing()])]):
             shape = [int(length is None) or length for length in self.compute_output_shape(ids.shape)]
             return tf.ensure_shape(tf.zeros(shape, self.compute_dtype), self.compute_output_shape(ids.shape))

@@ -3,7 +3,10 @@
 The gradient reaches trainable rows alone, and sums what repeats before any optimizer can square it.
 """
 
+import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -39,25 +42,31 @@ class Constants(tf.Module):
         return values if self.scale is None else values * tf.gather(self.scale.read_value(), rows)[:, None]
 
 
-class _SparseWanted(threading.local):
-    """Whether the gradient being computed in this thread goes to an optimizer that sums row slices itself."""
+class _Wish(threading.local):
+    """The backward pass of this thread that an optimizer of row slices asked for, and the variables it owns."""
 
-    value = False
-
-
-_sparse_wanted = _SparseWanted()
+    backward_pass: FrameType | None = None
+    owns: Callable[[Any], bool] = bool
 
 
-def want_sparse_gradients(loss: tf.Tensor) -> tf.Tensor:
-    """Returns the loss; its gradient reaches `gradient="auto"` lookups as row slices.
+_wish = _Wish()
 
-    The wish is made when the backward pass begins, and ends with `end_sparse_gradients` or the next lookup.
+
+def want_sparse_gradients(loss: tf.Tensor, owns: Callable[[Any], bool]) -> tf.Tensor:
+    """Returns the loss; its own gradient reaches `gradient="auto"` lookups as row slices.
+
+    Args:
+        loss: what an optimizer that sums row slices itself is to minimise.
+        owns: whether a variable is the optimizer's; another optimizer's keeps a dense gradient.
+
+    Returns:
+        The same loss. The wish holds for the backward pass that begins with it, and for no other.
     """
 
     @tf.custom_gradient
     def marked(value: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> tf.Tensor:
-            _sparse_wanted.value = True
+            _wish.backward_pass, _wish.owns = _backward_pass(), owns
             return upstream
 
         return tf.identity(value), backward
@@ -67,7 +76,19 @@ def want_sparse_gradients(loss: tf.Tensor) -> tf.Tensor:
 
 def end_sparse_gradients() -> None:
     """Takes the wish of `want_sparse_gradients` back."""
-    _sparse_wanted.value = False
+    _wish.backward_pass = None
+
+
+def _sparse_is_wanted(trainable: Any) -> bool:
+    return _wish.backward_pass is not None and _wish.backward_pass is _backward_pass() and _wish.owns(trainable)
+
+
+def _backward_pass() -> FrameType | None:
+    """The call in which TensorFlow runs this backward pass: a tape's, or that of `tf.gradients`; None outside any."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name not in ("imperative_grad", "_GradientsHelper"):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame
 
 
 def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Gradient = "auto") -> tf.Tensor:
@@ -92,7 +113,7 @@ def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Grad
 
 def route(ids: tf.Tensor, constants: Constants) -> tf.Tensor:
     """Turns flat ids, once they are checked, into rows of the two tables, coded as in `remap`."""
-    _refuse_xla()
+    refuse_xla()
     end_sparse_gradients()  # a new forward pass: an older wish is stale
     return tf.gather(constants.remap.read_value(), check_ids(ids, constants.remap.shape[0]))
 
@@ -104,7 +125,7 @@ def _read_rows(rows: tf.Tensor, constants: Constants, trainable: Any, gradient: 
     @tf.custom_gradient
     def read(source: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> Any:
-            return row_gradient(tf.gather(upstream, place), trained, trainable.shape, gradient)
+            return row_gradient(tf.gather(upstream, place), trained, trainable, gradient)
 
         return _both_tables(rows, place, gather_trained(source, trained), constants), backward
 
@@ -146,10 +167,10 @@ def _both_tables(rows: tf.Tensor, place: tf.Tensor, learned: tf.Tensor, constant
     return tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(place, tf.int32), v=learned)
 
 
-def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, shape: Any, gradient: Gradient) -> Any:
+def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradient: Gradient) -> Any:
     """The gradient of the trainable rows: what repeats in this call is summed, whichever form leaves."""
-    num_trainable, dim = shape
-    if gradient == "dense" or (gradient == "auto" and not _sparse_wanted.value):
+    num_trainable, dim = trainable.shape
+    if gradient == "dense" or (gradient == "auto" and not _sparse_is_wanted(trainable)):
         return tf.math.unsorted_segment_sum(upstream, trained, num_trainable)
     distinct, place, _ = tf.unique_with_counts(trained)
     summed = tf.math.unsorted_segment_sum(upstream, place, tf.size(distinct))
@@ -158,7 +179,8 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, shape: Any, gradient: 
     return slices
 
 
-def _refuse_xla() -> None:
+def refuse_xla() -> None:
+    """Raises inside an XLA context."""
     if not tf.executing_eagerly() and GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
         raise SplitEmbedError(
             "SplitEmbedding's lookup depends on how many distinct rows a batch has, which XLA would compile into code "

@@ -28,7 +28,11 @@ class _RowSparse(keras.optimizers.Optimizer):
 
     def scale_loss(self, loss: Any) -> Any:
         """Scales the loss as Keras does, and asks `SplitEmbedding` layers for row slices."""
-        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)))
+        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)), self._owns)
+
+    def _owns(self, variable: Any) -> bool:
+        """Whether the optimizer was built with the variable; before it is built, it has none."""
+        return self.built and self._var_key(variable) in self._trainable_variables_indices
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Sums repeated row slices, so that clipping and squaring see each row once, and updates the variables."""
@@ -97,7 +101,8 @@ class LazyAdam(_RowSparse, keras.optimizers.Adam):
     two are equal. Every other variable gets Adam itself. Weight decay, EMA and constraints reach all rows, as in Keras.
 
     The gradient may arrive as slices or dense, the result is the same; slices are what makes it fast. `fit` asks the
-    layer for them by itself. In a training loop of your own, `optimizer.scale_loss(loss)` does:
+    layer for them by itself; under `mixed_float16` Keras wraps the optimizer, and the gradient stays dense. In a loop of
+    your own `optimizer.scale_loss(loss)` asks, once the optimizer is built:
 
         with tf.GradientTape() as tape:
             loss = optimizer.scale_loss(compute_loss(model(x, training=True), y))

@@ -155,6 +155,8 @@ class SplitTable:
             directory: the folder, made if it is not there.
         """
         folder = Path(directory)
+        if folder.is_file():
+            raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
         folder.mkdir(parents=True, exist_ok=True)
         if self.table is None or self.table.path is None:
             self.save_frozen(folder / tables.FROZEN_NAME)

@@ -180,7 +180,7 @@ def _from_file(path: Path, keep_lines: bool) -> _Found:
     if "" in tokens[1:]:
         raise VocabularyError(
             f"{path}, line {tokens.index('', 1) + 1}: a blank line. Remove it (only a blank first line has a meaning, "
-            "padding), or pass keep_lines=True where ids are line numbers."
+            "padding), or pass read_vocabulary(path, keep_lines=True) where ids are line numbers."
         )
     _check_distinct(tokens, f"{path}, line {{}}", first=1)
     return _with_defaults(tokens)

@@ -145,3 +145,18 @@ def test_what_makes_no_bags_is_refused():
         SplitEmbedding(split_of())(IDS, WEIGHTS)
     with pytest.raises(SplitError, match="`combiner` must be"):
         SplitEmbedding(split_of(), combiner="max")
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, tf.function], ids=["eager", "graph"])
+def test_weights_of_another_layout_are_refused_when_it_is_seen(wrap):
+    layer = wrap(SplitEmbedding(split_of(), combiner="sum"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`weights` must have the shape of the ids"):
+        layer(tf.ragged.constant([[1, 2], [3]]), tf.ragged.constant([[1.0], [2.0, 3.0]]))
+    unknown = tf.function(layer, input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None, None))])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`weights` must have the shape of the ids"):
+        unknown(np.ones((2, 3), np.int32), np.ones((3, 2), np.float32))
+
+
+def test_weights_of_another_width_are_refused_when_a_model_is_built():
+    with pytest.raises(SplitError, match=r"shape of the ids, \(None, 3\). Received: shape \(None, 2\)"):
+        SplitEmbedding(split_of(), combiner="sum")(keras.Input((3,), dtype="int32"), keras.Input((2,)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from splitembed import SplitTable, build_split, save_frozen
-from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+from splitembed.errors import NoMatchWarning, SplitError, TokenIdError, UnknownTokenError
 
 VECTORS = {
     "the": [1.0, 1.5],
@@ -104,6 +104,13 @@ def test_rare_oov_tokens_share_the_row_of_unk(source):
     assert build(["rare", "often", "oov"], counts={"often": 9}, min_count=3, unknown="oov").num_trainable == 2
 
 
+def test_counts_alone_merge_no_rows():
+    """Tokens that `counts` lacks are rare only where `min_count` says so."""
+    split = build(["[UNK]", "new", "the", "other"], counts={"the": 3}, train_most_frequent=1)
+    assert split.num_trainable == 4 and len(set(split.remap.tolist())) == 4
+    assert build({"new": 1, "the": 2}, counts={"the": 3}, train_most_frequent=1).num_trainable == 2
+
+
 def test_extend_vocabulary_appends_every_other_word(source):
     split = build(source=source, extend_vocabulary=True)
     added = [word for word in VECTORS if word and word not in VOCABULARY]
@@ -157,7 +164,8 @@ def test_a_saved_split_is_a_source(tmp_path):
 
 def test_all_known_and_none_known():
     assert build(["the", "of"]).num_trainable == 0
-    split = build(["x", "y"])
+    with pytest.warns(NoMatchWarning, match="None of the 2 tokens has a vector in .*case and spelling"):
+        split = build(["x", "y"])
     assert split.num_frozen == 0 and split.dim == 2 and split.lookup([1]).shape == (1, 2)
 
 

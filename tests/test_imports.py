@@ -32,6 +32,7 @@ ORDER = (
     "constant",
     "ids",
     "lookup",
+    "bags",
     "layer",
     "optimizers",
     "export",

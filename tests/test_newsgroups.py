@@ -108,7 +108,7 @@ def test_seeds_start_from_their_own_split_and_only_the_first_has_its_memory_meas
     before = (folders[1] / "trainable.h5").read_bytes()
     runs = run_contestant(CONTESTANTS[2], tmp_path / "corpus.npz", folders, SETTINGS._replace(max_epochs=1))
     assert [run.seed for run in runs] == [0, 1] and runs[1].peak_bytes is None
-    assert runs[0].peak_bytes == pytest.approx(0, abs=100e6) or anonymous_bytes() is None
+    assert (runs[0].peak_bytes is None) == (anonymous_bytes() is None)
     assert (folders[1] / "trainable.h5").read_bytes() == before
     assert se.SplitTable.open(folders[0]).trainable.any()  # as trained: they started at zero
 
@@ -220,11 +220,16 @@ def test_training_goes_back_to_the_epoch_that_validation_chose():
     assert accuracy == pytest.approx(training.validation_accuracy)
 
 
-@pytest.mark.skipif(anonymous_bytes() is None, reason="the system does not tell anonymous memory")
-def test_peak_is_seen_although_it_has_passed():
+def peak_of_64_million_bytes():
     with PeakMemory() as peak:
         np.ones(8_000_000, np.float64)[:] += 1
-    assert 60e6 < peak.growth < 90e6
+    return peak.growth
+
+
+@pytest.mark.skipif(anonymous_bytes() is None, reason="the system does not tell anonymous memory")
+def test_peak_is_seen_although_it_has_passed():
+    """In a process of its own: in this one other tests' memory may be given back meanwhile."""
+    assert 60e6 < in_fresh_process(peak_of_64_million_bytes) < 90e6
 
 
 def test_fresh_process_is_another_and_hands_errors_back():

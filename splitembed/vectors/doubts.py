@@ -17,7 +17,7 @@ class Doubts:
     >>> doubts.add(DUPLICATE, "line 3")
     >>> doubts.add(DUPLICATE, "line 9")
     >>> doubts.message()
-    'glove.txt: words that came again, first row kept: 2 (first: line 3). Pass strict=True to make each doubt an error.'
+    'glove.txt: words that came again, first row kept: 2 (first: line 3). read_vectors(..., strict=True) refuses each.'
 
     Args:
         source: what is read, for messages.
@@ -62,7 +62,7 @@ class Doubts:
     def message(self) -> str:
         """Lists every kind with its count and first place; "" if there was no doubt."""
         told = "; ".join(f"{_told(kind, count)} (first: {self._first[kind]})" for kind, count in self._counts.items())
-        return told and f"{self.source}: {told}. Pass strict=True to make each doubt an error."
+        return told and f"{self.source}: {told}. read_vectors(..., strict=True) refuses each."
 
     def tell(self) -> None:
         """Warns with all doubts at once, at the line that called this function's caller."""

@@ -12,7 +12,7 @@ class Foreign(NamedTuple):
     advice: str
 
 
-_LOAD = "Load it, if you trust it, with what wrote it, and pass the object: a dict, KeyedVectors or (words, matrix)."
+_LOAD = "Load it, if you trust it, with what wrote it (a .kv file: gensim's KeyedVectors.load), and pass the object."
 _UNPACK = "Unpack it, and pass the file of vectors inside."
 _CONVERT = "Load it with a library that reads it, and pass (words, matrix)."
 
@@ -42,7 +42,7 @@ BINARY = (
 TEXT = (
     Foreign(rb"(?i)\s*<(!doctype|html|head|body|!--|\?xml)", "a web page, not vectors", "Download the file itself."),
     Foreign(rb"version https://git-lfs", "a Git LFS pointer, not the file itself", "Fetch it with `git lfs pull`."),
-    Foreign(rb"\s*[\[{]", "JSON", "Load it with the json module, and pass a dict word -> row."),
+    Foreign(rb"\s*(\{|\[\s*[\[{\"\d-])", "JSON", "Load it with the json module, and pass a dict word -> row."),
     Foreign(
         rb"(ccopy_reg|cgensim|cnumpy|\((dp|lp)?\d*\n)", "a pickle, which can run any code when it is loaded", _LOAD
     ),

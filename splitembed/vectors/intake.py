@@ -130,7 +130,7 @@ class Intake:
                 places[row],
                 f"{value} in the row of {words[row]!r}",
                 "values that float32 holds as finite numbers",
-                'Mend the source, or pass non_finite="zero" to replace them.',
+                'Mend the source, or pass read_vectors(source, non_finite="zero"), which replaces them.',
             )
         self.doubts.add(REPLACED, f"{self.unit} {places[row]}", int(np.count_nonzero(~finite)))
         return np.where(finite, narrow, np.float32(0))

@@ -1,6 +1,7 @@
 """The door to all readers: any source of vectors enters, `WordVectors` or a stream of `Block`s leaves."""
 
 import os
+import reprlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -122,9 +123,10 @@ def _recognise(source: Any) -> Found:
         return source.table
     pair = as_pair(source)
     if pair is None:
+        hint = " For one dense matrix in id order there is SplitTable.from_matrix." if hasattr(source, "shape") else ""
         raise VectorFormatError(
             "`source` must be a path, a dict word -> row, (words, matrix), KeyedVectors, WordVectors or FrozenTable. "
-            f"Received: source={source!r:.80} (of type {type(source).__name__})."
+            f"Received: {reprlib.repr(source)} (of type {type(source).__name__}).{hint}"
         )
     return pair
 

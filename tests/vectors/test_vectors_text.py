@@ -270,7 +270,7 @@ def test_Y1_the_first_of_two_wins(write):
         assert len(caught) == 1
         assert str(caught[0].message) == (
             f"{path}: words that came again, first row kept: 1 (first: line 4). "
-            "Pass strict=True to make each doubt an error."
+            "read_vectors(..., strict=True) refuses each."
         )
     assert list(read_vectors(path, ["of"]).words) == ["of"]
     with pytest.raises(VectorFormatError, match="line 4: found words that came again"):
@@ -326,7 +326,7 @@ def test_all_doubts_are_told_at_once(write):
         "words that are not valid UTF-8, kept with their bytes escaped: 1 (first: line 6); "
         "values that are not finite, replaced by 0: 2 (first: line 2); "
         "blank lines, skipped: 1 (first: line 3); "
-        "header says 9 rows, the file holds 4 (first: line 1). Pass strict=True to make each doubt an error."
+        "header says 9 rows, the file holds 4 (first: line 1). read_vectors(..., strict=True) refuses each."
     )
 
 
