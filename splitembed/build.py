@@ -108,9 +108,9 @@ def build_split(
 
 
 def _words_and_rows(vectors: WordVectors) -> Iterable[tuple[str, int]]:
-    """The words with their rows; a frozen table's zero row has no word."""
-    zero_row = None if vectors.table is None else vectors.table.zero_row
-    return ((word, row) for row, word in enumerate(vectors.words) if row != zero_row)
+    """The words with their rows; in a frozen table "" is the word of rows that have none, such as the zero row."""
+    rows = ((word, row) for row, word in enumerate(vectors.words))
+    return rows if vectors.table is None else ((word, row) for word, row in rows if word)
 
 
 def _match(tokens: Vocabulary, vectors: WordVectors) -> NDArray[np.int64]:
@@ -123,8 +123,8 @@ def _match(tokens: Vocabulary, vectors: WordVectors) -> NDArray[np.int64]:
 
 def _extra(tokens: Vocabulary, vectors: WordVectors) -> tuple[list[str], list[int]]:
     """The words that the vocabulary lacks, and their rows."""
-    extra = [(word, row) for word, row in _words_and_rows(vectors) if word not in tokens.index]
-    return [word for word, _ in extra], [row for _, row in extra]
+    extra = {word: row for word, row in reversed(list(_words_and_rows(vectors))) if word not in tokens.index}
+    return list(reversed(extra)), list(reversed(extra.values()))
 
 
 def _chosen(

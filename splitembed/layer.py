@@ -31,12 +31,19 @@ class SplitSpec:
     frozen_fingerprint: str
     remap_fingerprint: str
     vocabulary_fingerprint: str
+    trainable_fingerprint: str
 
     @classmethod
     def of(cls, split: SplitTable) -> "SplitSpec":
         """Describes a split; its fingerprints are computed here if they are not known yet."""
         sizes = (split.num_tokens, split.num_frozen, split.num_trainable, split.dim, split.padding)
-        return cls(*sizes, split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
+        fingerprints = (split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
+        return cls(*sizes, *fingerprints, split.trainable_fingerprint)
+
+    def tables(self) -> dict[str, str]:
+        """The fingerprints of what training does not change."""
+        names = ("frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint")
+        return {name: getattr(self, name) for name in names}
 
     def refuse_other(self, found: dict[str, Any], where: str) -> None:
         """Raises if what was found at a place differs from what this describes."""
@@ -212,17 +219,17 @@ class SplitEmbedding(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
         """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
         spec = SplitSpec(**config["split"])
-        return cls(**{**config, "split": _live.get(spec, spec)})
+        return cls(**{**config, "split": _live.get(spec) or spec})
 
     def save_own_variables(self, store: Any) -> None:
         """Writes the trainable rows, and what they belong to, into a weights file."""
         store[_ROWS] = self._rows()
-        for name, value in _fingerprints(self._described()).items():
+        for name, value in self._described().tables().items():
             store[name] = np.frombuffer(value.encode(), np.uint8)
 
     def load_own_variables(self, store: Any) -> None:
         """Reads the trainable rows, after checking that they belong to this layer's split."""
-        expected = _fingerprints(self._described())
+        expected = self._described().tables()
         if set(store.keys()) != {_ROWS, *expected}:
             raise SplitError(
                 f"What was saved for layer {self.name!r} is no SplitEmbedding: it holds {sorted(store.keys())}. "
@@ -244,13 +251,15 @@ class SplitEmbedding(keras.layers.Layer):
         """Opens the tables where Keras unpacked them; a layer that has its tables already keeps them."""
         if self._split is not None or directory is None:
             return
-        split = _live.get(self._described())  # another layer of the archive may have read it
+        split = _live_on(self._described())  # another layer of the archive may have read it
         if split is None:
             split = SplitTable.open(directory).detached()  # Keras removes the folder
-            self._described().refuse_other(asdict(SplitSpec.of(split)), f"The archive's table of layer {self.name!r}")
-        self._split = _live[self._described()] = split
+            self._described().refuse_other(SplitSpec.of(split).tables(), f"The archive's table of layer {self.name!r}")
+        self._split = split.with_trainable(self._rows()) if self.built else split
+        self._spec = None  # the rows may be others by now
+        self._described()
         if self.built:
-            self._constants = Constants(split)
+            self._constants = Constants(self._split)
 
     def _described(self) -> SplitSpec:
         """The spec, and from now on the split is found by it."""
@@ -304,7 +313,7 @@ class _BelongsTo(tf.train.experimental.PythonState):
 
     def serialize(self) -> str:
         """The fingerprints, into a checkpoint."""
-        return json.dumps(_fingerprints(self._layer._described()))
+        return json.dumps(self._layer._described().tables())
 
     def deserialize(self, string_value: str) -> None:
         """The fingerprints, out of a checkpoint that is being restored."""
@@ -312,8 +321,9 @@ class _BelongsTo(tf.train.experimental.PythonState):
         self._layer._described().refuse_other(json.loads(string_value), where)
 
 
-def _fingerprints(spec: SplitSpec) -> dict[str, str]:
-    return {name: value for name, value in asdict(spec).items() if name.endswith("fingerprint")}
+def _live_on(spec: SplitSpec) -> SplitTable | None:
+    """A split in use that stands on the same tables, whatever its trainable rows."""
+    return next((split for other, split in list(_live.items()) if other.tables() == spec.tables()), None)
 
 
 def _check_backend() -> None:

@@ -80,14 +80,15 @@ def end_sparse_gradients() -> None:
 
 
 def _sparse_is_wanted(trainable: Any) -> bool:
-    return _wish.backward_pass is not None and _wish.backward_pass is _backward_pass() and _wish.owns(trainable)
+    current = _backward_pass()
+    return current is not None and current is _wish.backward_pass and _wish.owns(trainable)
 
 
 def _backward_pass() -> FrameType | None:
     """The call in which TensorFlow runs this backward pass: a tape's, or that of `tf.gradients`; None outside any."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name not in ("imperative_grad", "_GradientsHelper"):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return frame
 
 

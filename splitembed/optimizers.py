@@ -101,8 +101,8 @@ class LazyAdam(_RowSparse, keras.optimizers.Adam):
     two are equal. Every other variable gets Adam itself. Weight decay, EMA and constraints reach all rows, as in Keras.
 
     The gradient may arrive as slices or dense, the result is the same; slices are what makes it fast. `fit` asks the
-    layer for them by itself; under `mixed_float16` Keras wraps the optimizer, and the gradient stays dense. In a loop of
-    your own `optimizer.scale_loss(loss)` asks, once the optimizer is built:
+    layer for them by itself; under `mixed_float16` Keras wraps the optimizer, and the gradient stays dense. In a loop
+    of your own `optimizer.scale_loss(loss)` asks, once the optimizer is built:
 
         with tf.GradientTape() as tape:
             loss = optimizer.scale_loss(compute_loss(model(x, training=True), y))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from splitembed import tables
 from splitembed.arrays import aligned_empty, as_aligned, as_read_only
 from splitembed.coverage import Coverage
-from splitembed.errors import SplitError, TokenIdError
+from splitembed.errors import SplitError, TableFormatError, TokenIdError
 from splitembed.vocabulary import out_of_range, resolve_ids
 from splitembed.words import Words
 
@@ -37,8 +37,8 @@ class SplitTable:
     Args:
         frozen: `(num_frozen, dim)` float32 or float16, used as it is, never copied, so a memory map stays one; int8
             with a `scale`; or bfloat16 as uint16, with `frozen_dtype`. Any other numbers become float32.
-        remap: `(num_tokens,)` integers.
-        trainable: `(num_trainable, dim)`; stored as float32.
+        remap: `(num_tokens,)` integers; an array that can be written to is copied.
+        trainable: `(num_trainable, dim)`; stored as float32; copied likewise.
         vocabulary: the tokens in id order, or None where ids have no strings.
         padding: the id whose row is zero and frozen, or None.
         scale: float32 `(num_frozen,)`, with int8 rows: a row is `frozen[row] * scale[row]`.
@@ -65,8 +65,8 @@ class SplitTable:
     ) -> None:
         rows, self.scale = _frozen_rows(frozen, scale, frozen_dtype)
         self._frozen = as_read_only(rows)
-        self._trainable = as_read_only(_trainable_rows(trainable, self._frozen.shape[1]))
-        self._remap = as_read_only(_checked_remap(remap, len(self._frozen), len(self._trainable)))
+        self._trainable = _unchanging(_trainable_rows(trainable, self._frozen.shape[1]), trainable)
+        self._remap = _unchanging(_checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
         self._vocabulary = _checked_vocabulary(vocabulary, len(self._remap))
         self.padding = _checked_padding(padding, self._remap, self._frozen)
         self.table = table
@@ -153,14 +153,36 @@ class SplitTable:
 
         Args:
             directory: the folder, made if it is not there.
+
+        Raises:
+            SplitError: the path is a file's, or the folder's frozen.h5 is another table that stands there by itself.
         """
         folder = Path(directory)
         if folder.is_file():
             raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
         folder.mkdir(parents=True, exist_ok=True)
-        if self.table is None or self.table.path is None:
-            self.save_frozen(folder / tables.FROZEN_NAME)
-        self.save_trainable(folder / tables.TRAINABLE_NAME)
+        frozen = folder / tables.FROZEN_NAME
+        if self._stands_on_its_file():
+            self.save_trainable(folder / tables.TRAINABLE_NAME)
+            return
+        if frozen.exists() and not (folder / tables.TRAINABLE_NAME).exists() and not self._is_table(frozen):
+            raise SplitError(
+                f"{frozen} is a table by itself, which other models may stand on, and not the one of this split. Save "
+                f"the split in another folder, or move that file."
+            )
+        self.save_frozen(frozen)
+        self.detached().save_trainable(folder / tables.TRAINABLE_NAME)
+
+    def _stands_on_its_file(self) -> bool:
+        """Whether the frozen rows are in a file that can still be found by its path."""
+        return self.table is not None and self.table.path is not None and self._is_table(self.table.path)
+
+    def _is_table(self, path: Path) -> bool:
+        """Whether the file holds this split's frozen rows, and not others that have replaced them."""
+        try:
+            return tables.open_frozen(path).fingerprint == self.fingerprint
+        except (OSError, TableFormatError):
+            return False
 
     def save_frozen(self, path: str | os.PathLike[str]) -> None:
         """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory."""
@@ -243,6 +265,11 @@ class SplitTable:
         """`sha256:...` of the remap."""
         return tables.fingerprint_remap(self.remap)
 
+    @property
+    def trainable_fingerprint(self) -> str:
+        """`sha256:...` of the trainable rows."""
+        return tables.fingerprint_rows(self.trainable)
+
     @cached_property
     def vocabulary_fingerprint(self) -> str:
         """`sha256:...` of the vocabulary; empty where ids have no strings."""
@@ -300,7 +327,7 @@ class SplitTable:
         if len(rows) != self.num_trainable:
             raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
         split = copy.copy(self)
-        split._trainable = as_read_only(rows)
+        split._trainable = _unchanging(rows, trainable)
         return split
 
     def with_frozen_dtype(self, dtype: str) -> "SplitTable":
@@ -371,6 +398,12 @@ class SplitTable:
         return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
 
 
+def _unchanging(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
+    """The array, read-only, and copied where whoever gave it could still write to its memory."""
+    shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
+    return as_read_only(array.copy() if shared else array)
+
+
 def _index_of(vocabulary: Sequence[str]) -> dict[str, int]:
     """Token to id; of ids with the same token, the first."""
     return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
@@ -416,8 +449,14 @@ def _frozen_rows(
     if scale is not None or dtype == "int8":
         return _int8_rows(array, scale)
     if array.ndim == 2 and array.shape[1] and (array.dtype == np.float16 or dtype == "bfloat16"):
-        return array, None
-    return _as_float32("frozen", array), None
+        rows = array
+    else:
+        rows = _as_float32("frozen", array)
+    if dtype is not None and tables.dtype_name(rows.dtype) != dtype:
+        raise SplitError(
+            f"`frozen_dtype` is {dtype!r}, but the rows are {array.dtype}: call with_frozen_dtype instead."
+        )
+    return rows, None
 
 
 def _int8_rows(rows: NDArray[Any], scale: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.float32]]:

@@ -186,3 +186,13 @@ def test_a_shared_table_of_low_precision_stays_shared(dtype, tmp_path):
     split.save(tmp_path / "model")
     np.testing.assert_array_equal(SplitTable.open(tmp_path / "model").combine(), split.combine())
     assert build(frozen_dtype=dtype).frozen_dtype == dtype
+
+
+def test_rows_without_a_word_match_no_token(tmp_path):
+    """A saved table may hold rows that no token uses: their word is empty, and is none."""
+    SplitTable.from_arrays([[9.0, 9.0], [1.0, 1.0]], [1], np.empty((0, 2)), vocabulary=["a"]).save_frozen(
+        tmp_path / "u.h5"
+    )
+    split = build(["[UNK]", "a"], tmp_path / "u.h5", extend_vocabulary=True)
+    assert list(split.vocabulary) == ["[UNK]", "a"]
+    assert build(["a", ""], tmp_path / "u.h5", padding=None).trainable_ids.tolist() == [1]

@@ -17,7 +17,7 @@ from models import IDS, MODELS, TARGETS, WORDS, embeddings_in, functional, make_
 
 import splitembed.layer
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
-from splitembed.errors import FingerprintError
+from splitembed.errors import FingerprintError, SplitEmbedError
 
 MAKE = {**MODELS, "two layers": lambda layer: functional(layer, SplitEmbedding(layer.to_split()))}
 
@@ -368,3 +368,24 @@ def test_handles_are_no_weights(tmp_path):
     save_checkpoint(model, tmp_path)
     shapes = dict(tf.train.list_variables(str(tmp_path))).values()
     assert [2, 3] in shapes and [4, 3] not in shapes and [6] not in shapes
+
+
+def test_layers_rebuilt_from_config_start_from_their_own_rows():
+    """Two splits that differ only in their trainable rows."""
+    split = make_split()
+    other = split.with_trainable(split.trainable + 1)
+    ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(ids, [SplitEmbedding(split, name="a")(ids), SplitEmbedding(other, name="b")(ids)])
+    rebuilt = keras.Model.from_config(model.get_config())
+    for name, expected in (("a", split), ("b", other)):
+        np.testing.assert_array_equal(rebuilt.get_layer(name).to_split().trainable, expected.trainable)
+        np.testing.assert_array_equal(rebuilt.get_layer(name).trainable_rows.numpy(), expected.trainable)
+
+
+@pytest.mark.parametrize("combiner", [None, "mean"])
+def test_a_layer_without_tables_refuses_xla(combiner, no_live_tables):
+    config = SplitEmbedding(make_split(), combiner=combiner).get_config()
+    config["split"]["frozen_fingerprint"] = "sha256:other"
+    layer = SplitEmbedding.from_config(config)
+    with pytest.raises(SplitEmbedError, match="jit_compile=False"):
+        tf.function(layer, jit_compile=True)(tf.constant([[0, 1]]))

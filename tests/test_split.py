@@ -214,3 +214,35 @@ def test_low_precision_refuses_what_it_cannot_hold():
     assert split.with_frozen_dtype("int8").lookup([0])[0, 1] == 70000.0
     with pytest.raises(SplitError, match="one factor a row"):
         SplitTable.from_arrays(np.zeros((2, 3), np.int8), [0], np.empty((0, 3)), scale=[1.0])
+
+
+def test_a_split_never_changes_with_the_arrays_that_it_was_made_of():
+    remap, trainable = np.array([0, ~0], np.int32), np.ones((1, 3), np.float32)
+    split = SplitTable.from_arrays(MATRIX, remap, trainable)
+    other = split.with_trainable(trainable)
+    remap[:], trainable[:] = ~0, 5
+    assert split.lookup([0, 1]).tolist() == other.lookup([0, 1]).tolist() == [MATRIX[0].tolist(), [1.0] * 3]
+
+
+def test_rows_of_another_dtype_than_was_said_are_refused():
+    with pytest.raises(SplitError, match="`frozen_dtype` is 'float16', but the rows are float32"):
+        SplitTable(MATRIX, [0], np.empty((0, 3)), frozen_dtype="float16")
+
+
+def test_a_split_whose_file_was_replaced_saves_its_own_rows(tmp_path):
+    SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "a")
+    old = SplitTable.open(tmp_path / "a").with_trainable([[7.0, 7.0, 7.0]])
+    SplitTable.from_matrix(MATRIX + 1, [2]).save(tmp_path / "a")
+    expected = old.combine()
+    for name in ("b", "a"):
+        old.save(tmp_path / name)
+        np.testing.assert_array_equal(SplitTable.open(tmp_path / name, verify=True).combine(), expected)
+
+
+def test_a_table_that_stands_by_itself_is_not_replaced(tmp_path):
+    SplitTable.from_matrix(MATRIX, []).save_frozen(tmp_path / "frozen.h5")
+    with pytest.raises(SplitError, match="other models may stand on"):
+        SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SplitError, match="Received a file"):
+        SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "file")
