@@ -101,7 +101,7 @@ def make_layer(contestant: Contestant, split: se.SplitTable) -> keras.layers.Lay
 
 
 def make_optimizer(contestant: Contestant, settings: Settings) -> keras.optimizers.Optimizer:
-    """Adam: the lazy one where there are many trainable rows of which a batch has few, Keras's own elsewhere."""
+    """Adam: the lazy one for splits, Keras's own elsewhere."""
     kind = se.LazyAdam if contestant.rows == "split" else keras.optimizers.Adam
     return kind(settings.learning_rate)
 

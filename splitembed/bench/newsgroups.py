@@ -2,10 +2,10 @@
 
 Six ways to train one averaging classifier (`contestants.py`), side by side on 20 Newsgroups and on Reuters R8. They
 share the vocabulary (every token of the training part), the documents, the learning rate, and the rule that picks the
-epoch: a tenth of the training documents is kept back for validation. Splits train with `LazyAdam`, because a batch has
-few of their tens of thousands of trainable rows and stock Adam updates all of them; dense layers train with Keras's
-Adam, as one does without splitembed. Then each split's two tables are opened in a new process, which must predict the
-same to the bit.
+epoch: a tenth of the training documents is kept back for validation. Splits train with `LazyAdam`, whose step costs
+what the rows of the batch cost; at these sizes, up to 31,000 trainable rows of which a batch has thousands, Keras's
+Adam is about as fast and as good. Dense layers train with Keras's Adam, as one does without splitembed. Then each
+split's two tables are opened in a new process, which must predict the same to the bit.
 
     python -m splitembed.bench.newsgroups            # three seeds, about a quarter of an hour on two cores
     python -m splitembed.bench.newsgroups --quick    # one seed
