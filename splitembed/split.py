@@ -18,6 +18,15 @@ from splitembed import tables
 from splitembed.arrays import aligned_empty, as_aligned, as_read_only
 from splitembed.coverage import Coverage
 from splitembed.errors import SplitError, TableFormatError, TokenIdError
+from splitembed.parts import (
+    as_float32,
+    checked_padding,
+    checked_remap,
+    checked_vocabulary,
+    frozen_rows,
+    trainable_rows,
+    unchanging,
+)
 from splitembed.vocabulary import out_of_range, resolve_ids
 from splitembed.words import Words
 
@@ -63,12 +72,12 @@ class SplitTable:
         table: tables.FrozenTable | None = None,
         coverage: Coverage | None = None,
     ) -> None:
-        rows, self.scale = _frozen_rows(frozen, scale, frozen_dtype)
+        rows, self.scale = frozen_rows(frozen, scale, frozen_dtype)
         self._frozen = as_read_only(rows)
-        self._trainable = _unchanging(_trainable_rows(trainable, self._frozen.shape[1]), trainable)
-        self._remap = _unchanging(_checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
-        self._vocabulary = _checked_vocabulary(vocabulary, len(self._remap))
-        self.padding = _checked_padding(padding, self._remap, self._frozen)
+        self._trainable = unchanging(trainable_rows(trainable, self._frozen.shape[1]), trainable)
+        self._remap = unchanging(checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
+        self._vocabulary = checked_vocabulary(vocabulary, len(self._remap))
+        self.padding = checked_padding(padding, self._remap, self._frozen)
         self.table = table
         self.coverage = coverage
 
@@ -112,7 +121,7 @@ class SplitTable:
             TokenIdError: an id outside the matrix.
             UnknownTokenError: a token outside the vocabulary.
         """
-        rows = _as_float32("matrix", matrix)
+        rows = as_float32("matrix", matrix)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), None if vocabulary is None else _index_of(vocabulary))] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
@@ -323,11 +332,11 @@ class SplitTable:
         Raises:
             SplitError: another shape.
         """
-        rows = _trainable_rows(trainable, self.dim)
+        rows = trainable_rows(trainable, self.dim)
         if len(rows) != self.num_trainable:
             raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
         split = copy.copy(self)
-        split._trainable = _unchanging(rows, trainable)
+        split._trainable = unchanging(rows, trainable)
         return split
 
     def with_frozen_dtype(self, dtype: str) -> "SplitTable":
@@ -398,12 +407,6 @@ class SplitTable:
         return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
 
 
-def _unchanging(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
-    """The array, read-only, and copied where whoever gave it could still write to its memory."""
-    shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
-    return as_read_only(array.copy() if shared else array)
-
-
 def _index_of(vocabulary: Sequence[str]) -> dict[str, int]:
     """Token to id; of ids with the same token, the first."""
     return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
@@ -421,97 +424,3 @@ def remap_of(is_trainable: NDArray[np.bool_]) -> NDArray[np.int32]:
     """
     frozen_row = np.cumsum(~is_trainable, dtype=np.int32) - 1
     return np.where(is_trainable, -np.cumsum(is_trainable, dtype=np.int32), frozen_row)
-
-
-def _as_float32(name: str, rows: ArrayLike) -> NDArray[np.float32]:
-    """A two-dimensional float32 array of what was given, refusing values that float32 cannot hold."""
-    array = np.asarray(rows)
-    if array.ndim != 2 or array.shape[1] == 0 or array.dtype.kind not in "iuf":
-        raise SplitError(
-            f"`{name}` must be a matrix of numbers with at least one column. "
-            f"Received: shape {array.shape} and dtype {array.dtype}."
-        )
-    if array.dtype == np.float32:
-        return array
-    with np.errstate(over="ignore"):
-        result = array.astype(np.float32)
-    lost = np.isinf(result) & np.isfinite(array)
-    if lost.any():
-        raise SplitError(f"`{name}` holds values beyond float32's range, such as {array[lost][0]!r}.")
-    return result
-
-
-def _frozen_rows(
-    frozen: ArrayLike, scale: ArrayLike | None, dtype: str | None
-) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
-    """The rows as they are to be stored, and with int8 their scale."""
-    array = np.asarray(frozen)
-    if scale is not None or dtype == "int8":
-        return _int8_rows(array, scale)
-    if array.ndim == 2 and array.shape[1] and (array.dtype == np.float16 or dtype == "bfloat16"):
-        rows = array
-    else:
-        rows = _as_float32("frozen", array)
-    if dtype is not None and tables.dtype_name(rows.dtype) != dtype:
-        raise SplitError(
-            f"`frozen_dtype` is {dtype!r}, but the rows are {array.dtype}: call with_frozen_dtype instead."
-        )
-    return rows, None
-
-
-def _int8_rows(rows: NDArray[Any], scale: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    factors = np.asarray([] if scale is None else scale, np.float32)
-    if rows.dtype != np.int8 or rows.ndim != 2 or not rows.shape[1] or factors.shape != rows.shape[:1]:
-        raise SplitError(
-            f"`frozen` with a `scale` must be int8 `(num_frozen, dim)` with one factor a row. "
-            f"Received: shape {rows.shape} and dtype {rows.dtype}, and a scale of shape {factors.shape}."
-        )
-    return rows, as_read_only(factors)
-
-
-def _trainable_rows(trainable: ArrayLike, dim: int) -> NDArray[np.float32]:
-    array = np.asarray(trainable)
-    if array.size == 0 and array.shape in ((0,), (0, dim)):
-        return np.empty((0, dim), np.float32)
-    rows = _as_float32("trainable", array)
-    if rows.shape[1] != dim:
-        raise SplitError(
-            f"`trainable` must have as many columns as `frozen`, {dim}. Received: {rows.shape[1]} columns."
-        )
-    return rows
-
-
-def _checked_remap(remap: ArrayLike, num_frozen: int, num_trainable: int) -> NDArray[np.int32]:
-    array = np.asarray(remap)
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-        raise SplitError(
-            f"`remap` must be one integer for each token, `(num_tokens,)`, and at least one. "
-            f"Received: shape {array.shape} and dtype {array.dtype}."
-        )
-    if array.max() >= num_frozen or array.min() < -num_trainable:
-        token_id = int(np.flatnonzero((array >= num_frozen) | (array < -num_trainable))[0])
-        raise SplitError(
-            f"`remap[{token_id}]` is {array[token_id]}, which names no row: rows of `frozen` run from 0 to "
-            f"{num_frozen - 1}, rows of `trainable` are ~0 to ~{num_trainable - 1} (there are {num_trainable})."
-        )
-    return array.astype(np.int32, copy=False)
-
-
-def _checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Words | None:
-    if vocabulary is None:
-        return None
-    if len(vocabulary) != num_tokens:
-        raise SplitError(f"`vocabulary` must have one token for each id: {len(vocabulary)} tokens, {num_tokens} ids.")
-    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(vocabulary)
-
-
-def _checked_padding(padding: int | None, remap: NDArray[np.int32], frozen: NDArray[Any]) -> int | None:
-    if padding is None:
-        return None
-    if not 0 <= padding < len(remap):
-        raise TokenIdError(out_of_range(padding, len(remap)))
-    row = remap[padding]
-    if row < 0 or frozen[row].any():
-        state = "is trainable" if row < 0 else "is not zero"
-        raise SplitError(f"The row of the padding id {padding} must be frozen and zero, but it {state}.")
-    return int(padding)

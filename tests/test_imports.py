@@ -26,7 +26,7 @@ NUMPY_CORE = (
     "initializers",
     "coverage",
 )
-NUMPY_CORE += ("split", "build")
+NUMPY_CORE += ("parts", "split", "build")
 ORDER = (
     *NUMPY_CORE,
     "constant",
