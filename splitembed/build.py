@@ -75,11 +75,11 @@ def build_split(
     vectors = read_vectors(source, None if extend_vocabulary else matchable)
     known = _match(tokens, vectors)
     if matchable and (known == _NO_ROW).all():
-        message = (
-            f"None of the {len(matchable):,} tokens has a vector in {vectors.source}, so every row trains. Matching "
-        )
         warnings.warn(
-            message + "is exact: look at case and spelling, and at the order of arguments.", NoMatchWarning, 2
+            f"None of the {len(matchable):,} tokens has a vector in {vectors.source}, so every row trains. "
+            "Matching is exact: look at case and spelling, and at the order of arguments.",
+            NoMatchWarning,
+            stacklevel=2,
         )
     weights = None if counts is None else align_counts(counts, tokens)
     chosen = _chosen(tokens, known, weights, trainable_tokens, train_most_frequent)
@@ -92,7 +92,8 @@ def build_split(
     frozen, remap = _frozen_part(rows, vectors, tokens.padding)
     table = vectors.table
     remap[np.flatnonzero(trains)] = ~np.arange(np.count_nonzero(trains), dtype=np.int32)
-    remap[np.flatnonzero(rare)] = remap[tokens.unknown] if rare.any() else 0
+    if rare.any():
+        remap[np.flatnonzero(rare)] = remap[tokens.unknown]
     split = SplitTable(
         frozen,
         remap,

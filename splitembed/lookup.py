@@ -184,6 +184,6 @@ def refuse_xla() -> None:
     """Raises inside an XLA context."""
     if not tf.executing_eagerly() and GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
         raise SplitEmbedError(
-            "SplitEmbedding's lookup depends on how many distinct rows a batch has, which XLA would compile into code "
+            "SplitEmbedding's lookup depends on how many trained rows a batch has, which XLA would compile into code "
             "that returns other tokens' rows. Compile the model with jit_compile=False."
         )
