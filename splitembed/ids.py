@@ -1,6 +1,5 @@
 """Token ids of any dtype in, int32 or int64 ids that are all in range out: checked before any cast narrows them."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,34 +20,35 @@ _UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
 _LARGEST_EXACT = {tf.float64: 2**53, tf.float32: 2**24, tf.float16: 2**11, tf.bfloat16: 2**8}
 
 
-def check_ids(ids: tf.Tensor, num_tokens: int) -> tf.Tensor:
+def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
     """Refuses ids out of range before any cast narrows them.
 
     Returns:
-        The ids as int32 or int64.
+        The ids as int32 or int64, and what must have run before anyone sees a row of theirs. Eagerly that is nothing:
+        a wrong id has raised.
     """
+    checks: list[tf.Operation] = []
     if ids.dtype.is_floating:
-        ids = _whole_ids(ids, num_tokens)
+        ids, checks = _whole_ids(ids, num_tokens)
     elif not ids.dtype.is_integer:
         raise SplitError(f"`ids` must be integers. Received: a tensor of dtype {ids.dtype.name}.")
     wide = tf.cast(ids, _WIDER.get(ids.dtype, ids.dtype))
     largest = tf.reduce_max(tf.bitcast(wide, _UNSIGNED[wide.dtype]))  # a negative id is a huge unsigned one
     worst = largest if ids.dtype.is_unsigned else tf.bitcast(largest, wide.dtype)
-    with _required(largest < num_tokens, worst, lambda worst: out_of_range(worst, num_tokens), TokenIdError):
-        return tf.identity(wide)
+    in_range = _require(largest < num_tokens, worst, lambda worst: out_of_range(worst, num_tokens), TokenIdError)
+    return wide, checks + in_range
 
 
-def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tf.Tensor:
+def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
     """Float ids, as `keras.Input(shape)` without a dtype hands them over, as int64; refused unless exact."""
     too_narrow = refusal_of_floats(ids.dtype, num_tokens)
     if too_narrow:  # in a graph when it runs, not when it is traced: Keras traces with float placeholders for integers
-        with _required(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError):
-            return tf.zeros(tf.shape(ids), tf.int64)
+        refused = _require(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError)
+        return tf.zeros(tf.shape(ids), tf.int64), refused
     whole = tf.cast(ids, tf.int64)  # NaN and infinity become some integer, which is not equal to them
     other = tf.cast(tf.boolean_mask(ids, tf.cast(whole, ids.dtype) != ids)[:1], tf.float64)
     name = ids.dtype.name
-    with _required(tf.size(other) == 0, other, lambda other: _not_whole(other, name, num_tokens), SplitError):
-        return tf.identity(whole)
+    return whole, _require(tf.size(other) == 0, other, lambda other: _not_whole(other, name, num_tokens), SplitError)
 
 
 def _not_whole(token_id: Any, dtype: str, num_tokens: int) -> str:
@@ -65,14 +65,16 @@ def refusal_of_floats(dtype: tf.DType, num_tokens: int) -> str:
     )
 
 
-def _required(holds: tf.Tensor, value: tf.Tensor, message: Callable[[Any], str], kind: type[SplitEmbedError]) -> Any:
-    """Raises now if it does not hold; in a graph, the context in which to make what waits for it to hold."""
+def _require(
+    holds: tf.Tensor, value: tf.Tensor, message: Callable[[Any], str], kind: type[SplitEmbedError]
+) -> list[tf.Operation]:
+    """Raises now if it does not hold; in a graph, returns the operation that will."""
     is_float = value.dtype.is_floating
     if tf.executing_eagerly():
         if not holds:
             raise kind(message(format(value.numpy().item(), "g" if is_float else "d")))
-        return contextlib.nullcontext()
+        return []
     before, *after = message("\n").split("\n")
     text = tf.strings.as_string(value, shortest=is_float)
     parts = [before, *(part for each in after for part in (text, each))]
-    return tf.control_dependencies([tf.debugging.Assert(holds, [tf.strings.join(parts)])])
+    return [tf.debugging.Assert(holds, [tf.strings.join(parts)])]

@@ -167,7 +167,9 @@ class SplitEmbedding(keras.layers.Layer):
 
     def _combine(self, ids: Any, weights: Any, combiner: Combiner, constants: Constants) -> Any:
         bags = Bags.of(ids, weights)
-        rows = route(bags.ids, constants)
+        rows, checks = route(bags.ids, constants)
+        with tf.control_dependencies(checks):
+            rows = tf.identity(rows)
         if self.mask_zero:
             rows, bags = bags.without_padding(rows)
         trainable = self.trainable_rows.value

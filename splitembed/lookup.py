@@ -108,20 +108,32 @@ def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Grad
     Raises:
         TokenIdError: an id out of range (in a graph, `tf.errors.InvalidArgumentError` with the same message).
     """
-    values = _read_rows(route(tf.reshape(ids, [-1]), constants), constants, trainable, gradient)
+    rows, checks = route(tf.reshape(ids, [-1]), constants)
+    values = _read_rows(rows, checks, constants, trainable, gradient)
+    if ids.shape.is_fully_defined():
+        return tf.reshape(values, [*ids.shape, trainable.shape[1]])
     return tf.reshape(values, tf.concat([tf.shape(ids), [trainable.shape[1]]], 0))
 
 
-def route(ids: tf.Tensor, constants: Constants) -> tf.Tensor:
-    """Turns flat ids, once they are checked, into rows of the two tables, coded as in `remap`."""
+def route(ids: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, list[tf.Operation]]:
+    """Turns flat ids into rows of the two tables, coded as in `remap`.
+
+    Returns:
+        int32 `(num_ids,)`, and the checks of the ids that must have run before a row leaves: the rows need not wait.
+    """
     refuse_xla()
     end_sparse_gradients()  # a new forward pass: an older wish is stale
-    return tf.gather(constants.remap.read_value(), check_ids(ids, constants.remap.shape[0]))
+    ids, checks = check_ids(ids, constants.remap.shape[0])
+    # an id out of range reads nothing, whatever its check finds later; tf.gather_nd is also the faster one here
+    return tf.gather_nd(constants.remap.read_value(), ids[:, None], bad_indices_policy="IGNORE"), checks
 
 
-def _read_rows(rows: tf.Tensor, constants: Constants, trainable: Any, gradient: Gradient) -> tf.Tensor:
+def _read_rows(
+    rows: tf.Tensor, checks: list[tf.Operation], constants: Constants, trainable: Any, gradient: Gradient
+) -> tf.Tensor:
     """Reads `(num_ids, dim)` from both tables; the gradient goes to `trainable` alone."""
-    place, trained = trained_places(rows)
+    with tf.control_dependencies(checks):
+        place, trained = trained_places(rows)
 
     @tf.custom_gradient
     def read(source: tf.Tensor) -> Any:

@@ -60,9 +60,11 @@ class _RowSparse(keras.optimizers.Optimizer):
 
     def _update_rows(self, slices: tf.IndexedSlices, variable: Any, learning_rate: Any, slots: list[Any]) -> None:
         """The lazy update on gathered rows."""
-        rows = slices.indices
+        touched = tf.where(tf.reduce_any(slices.values != 0, axis=range(1, slices.values.shape.rank)))
+        rows, gradient = tf.gather_nd(slices.indices, touched), tf.gather_nd(slices.values, touched)
         old = [tf.gather(slot.value, rows) for slot in slots]
-        step, new = self._touched_step(tf.cast(slices.values, variable.dtype), old, learning_rate)
+        gradient = tf.cast(gradient, variable.dtype)
+        step, new = self._row_step(gradient, old, tf.cast(learning_rate, gradient.dtype))
         for slot, values in zip(slots, new, strict=True):
             slot.value.scatter_update(tf.IndexedSlices(values, rows))
         variable.scatter_sub(tf.IndexedSlices(step, rows))
