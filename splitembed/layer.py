@@ -1,9 +1,6 @@
 """SplitEmbedding: a split in, a Keras layer out, which looks token ids up and trains the trainable rows alone."""
 
-import json
-import weakref
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import keras
@@ -11,55 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from splitembed.bags import Bags, Combiner, check_layout, combine
-from splitembed.errors import FingerprintError, MissingTableError, SplitEmbedError, SplitError
+from splitembed.errors import MissingTableError, SplitEmbedError, SplitError
 from splitembed.ids import refusal_of_floats
 from splitembed.lookup import Constants, Gradient, look_up, refuse_xla, route
+from splitembed.saving import ROWS, SavesSplit
+from splitembed.spec import LIVE, SplitSpec
 from splitembed.split import SplitTable
-
-_ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
-
-
-@dataclass(frozen=True)
-class SplitSpec:
-    """What a layer's config says of its split: sizes and fingerprints, never rows or tokens."""
-
-    num_tokens: int
-    num_frozen: int
-    num_trainable: int
-    dim: int
-    padding: int | None
-    frozen_fingerprint: str
-    remap_fingerprint: str
-    vocabulary_fingerprint: str
-    trainable_fingerprint: str
-
-    @classmethod
-    def of(cls, split: SplitTable) -> "SplitSpec":
-        """Describes a split; its fingerprints are computed here if they are not known yet."""
-        sizes = (split.num_tokens, split.num_frozen, split.num_trainable, split.dim, split.padding)
-        fingerprints = (split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
-        return cls(*sizes, *fingerprints, split.trainable_fingerprint)
-
-    def tables(self) -> dict[str, str]:
-        """The fingerprints of what training does not change."""
-        names = ("frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint")
-        return {name: getattr(self, name) for name in names}
-
-    def refuse_other(self, found: dict[str, Any], where: str) -> None:
-        """Raises if what was found at a place differs from what this describes."""
-        for name, value in found.items():
-            if getattr(self, name) != value:
-                raise FingerprintError(
-                    f"{where} belongs to another split: its {name.replace('_', ' ')} is {value}, the layer's is "
-                    f"{getattr(self, name)}. Give the layer the tables that it was saved with."
-                )
-
-
-_live: "weakref.WeakValueDictionary[SplitSpec, SplitTable]" = weakref.WeakValueDictionary()
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
-class SplitEmbedding(keras.layers.Layer):
+class SplitEmbedding(SavesSplit):
     """Turns token ids into rows: frozen ones from a constant, trainable ones from the layer's only weight.
 
     ```python
@@ -127,12 +85,11 @@ class SplitEmbedding(keras.layers.Layer):
         self._spec = split if isinstance(split, SplitSpec) else None
         self._split = split if isinstance(split, SplitTable) else None
         self._constants: Constants | None = None
-        self._belongs_to = _BelongsTo(self)
 
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
         """Makes the weight, and the handles on the frozen rows and the remap."""
         self.trainable_rows = self.add_weight(
-            name=_ROWS,
+            name=ROWS,
             shape=(self.num_trainable, self.output_dim),
             dtype="float32",
             initializer=self._initial_rows,
@@ -221,73 +178,11 @@ class SplitEmbedding(keras.layers.Layer):
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
         """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
         spec = SplitSpec(**config["split"])
-        return cls(**{**config, "split": _live.get(spec) or spec})
-
-    def save_own_variables(self, store: Any) -> None:
-        """Writes the trainable rows, and what they belong to, into a weights file."""
-        store[_ROWS] = self._rows()
-        for name, value in self._described().tables().items():
-            store[name] = np.frombuffer(value.encode(), np.uint8)
-
-    def load_own_variables(self, store: Any) -> None:
-        """Reads the trainable rows, after checking that they belong to this layer's split."""
-        expected = self._described().tables()
-        if set(store.keys()) != {_ROWS, *expected}:
-            raise SplitError(
-                f"What was saved for layer {self.name!r} is no SplitEmbedding: it holds {sorted(store.keys())}. "
-                f"Expected {sorted([_ROWS, *expected])}. Load a model of the same layers."
-            )
-        found = {name: bytes(np.array(store[name])).decode() for name in expected}
-        self._described().refuse_other(found, f"What was saved for layer {self.name!r}")
-        if not self.built:
-            self.build()
-        self.trainable_rows.assign(np.array(store[_ROWS]))
-
-    def save_assets(self, directory: str) -> None:
-        """Writes both tables into the folder that Keras packs into a `.keras` file."""
-        split = self.to_split()
-        split.save_frozen(Path(directory) / "frozen.h5")
-        split.save_trainable(Path(directory) / "trainable.h5")
-
-    def load_assets(self, directory: str | None) -> None:
-        """Opens the tables where Keras unpacked them; a layer that has its tables already keeps them."""
-        if self._split is not None or directory is None:
-            return
-        split = _live_on(self._described())  # another layer of the archive may have read it
-        if split is None:
-            split = SplitTable.open(directory).detached()  # Keras removes the folder
-            self._described().refuse_other(SplitSpec.of(split).tables(), f"The archive's table of layer {self.name!r}")
-        self._split = split.with_trainable(self._rows()) if self.built else split
-        self._spec = None  # the rows may be others by now
-        self._described()
-        if self.built:
-            self._constants = Constants(self._split)
-
-    def _described(self) -> SplitSpec:
-        """The spec, and from now on the split is found by it."""
-        if self._spec is None:
-            self._spec = SplitSpec.of(self._loaded_split())
-        if self._split is not None:
-            _live[self._spec] = self._split
-        return self._spec
-
-    def _loaded_split(self) -> SplitTable:
-        if self._split is None:
-            raise MissingTableError(self._missing())
-        return self._split
-
-    def _missing(self) -> str:
-        return (
-            f"Layer {self.name!r} has no tables: it was made from a config, which holds only their fingerprints. "
-            f"Load the whole model with keras.models.load_model, or make the layer from a SplitTable."
-        )
+        return cls(**{**config, "split": LIVE.get(spec) or spec})
 
     def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
         rows = np.zeros(shape, np.float32) if self._split is None else self._split.trainable
         return tf.convert_to_tensor(rows)
-
-    def _rows(self) -> np.ndarray:
-        return np.array(keras.ops.convert_to_numpy(self.trainable_rows))  # a copy: training goes on in the variable
 
     def _without_tables(self, ids: Any) -> Any:
         """Keras traces `call` to learn shapes before it loads tables: allowed. Running it is not."""
@@ -297,35 +192,6 @@ class SplitEmbedding(keras.layers.Layer):
         with tf.control_dependencies([tf.debugging.Assert(False, [self._missing()])]):
             shape = [int(length is None) or length for length in self.compute_output_shape(ids.shape)]
             return tf.ensure_shape(tf.zeros(shape, self.compute_dtype), self.compute_output_shape(ids.shape))
-
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
-        """Checkpoints hold what trains, and what it belongs to; the frozen rows and the remap are for exports alone."""
-        children = dict(super()._trackable_children(save_type, **kwargs))
-        if save_type != "checkpoint":
-            self._loaded_split()  # an export without tables would always fail
-        children.pop("_constants" if save_type == "checkpoint" else "_belongs_to", None)
-        return children
-
-
-class _BelongsTo(tf.train.experimental.PythonState):
-    """What a `tf.train.Checkpoint` knows of a layer's split: it refuses the rows of another one."""
-
-    def __init__(self, layer: SplitEmbedding) -> None:
-        self._layer = layer
-
-    def serialize(self) -> str:
-        """The fingerprints, into a checkpoint."""
-        return json.dumps(self._layer._described().tables())
-
-    def deserialize(self, string_value: str) -> None:
-        """The fingerprints, out of a checkpoint that is being restored."""
-        where = f"The checkpoint of layer {self._layer.name!r}"
-        self._layer._described().refuse_other(json.loads(string_value), where)
-
-
-def _live_on(spec: SplitSpec) -> SplitTable | None:
-    """A split in use that stands on the same tables, whatever its trainable rows."""
-    return next((split for other, split in list(_live.items()) if other.tables() == spec.tables()), None)
 
 
 def _check_backend() -> None:

@@ -3,7 +3,6 @@
 import gc
 import json
 import pickle
-import weakref
 import zipfile
 from copy import deepcopy
 
@@ -15,17 +14,17 @@ import tensorflow as tf
 from fresh import TESTS, run_fresh
 from models import IDS, MODELS, TARGETS, WORDS, embeddings_in, functional, make_split, same_bits, sequential
 
-import splitembed.layer
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import FingerprintError, SplitEmbedError
+from splitembed.spec import LIVE
 
 MAKE = {**MODELS, "two layers": lambda layer: functional(layer, SplitEmbedding(layer.to_split()))}
 
 
 @pytest.fixture
-def no_live_tables(monkeypatch):
+def no_live_tables():
     """As in a process that knows no table yet."""
-    monkeypatch.setattr(splitembed.layer, "_live", weakref.WeakValueDictionary())
+    LIVE.clear()
 
 
 def trained(name: str, split: SplitTable) -> keras.Model:
@@ -140,7 +139,7 @@ def test_everything_else_of_the_layer_comes_back(tmp_path, no_live_tables):
     config = layer.get_config()
     sequential(layer).save(tmp_path / "model.keras")
     del layer
-    splitembed.layer._live.clear()
+    LIVE.clear()
     again = embeddings_in(keras.models.load_model(tmp_path / "model.keras"))[0]
     assert again.get_config() == config
 
@@ -151,7 +150,7 @@ def test_no_words_no_padding_no_trainable_rows(tmp_path, no_live_tables):
     model.save(tmp_path / "model.keras")
     model.save_weights(tmp_path / "model.weights.h5")
     expected = model.predict(IDS % 4, verbose=0)
-    splitembed.layer._live.clear()
+    LIVE.clear()
     again = keras.models.load_model(tmp_path / "model.keras")
     again.load_weights(tmp_path / "model.weights.h5")
     split = embeddings_in(again)[0].to_split()
@@ -212,7 +211,7 @@ def test_damaged_or_exchanged_tables_are_refused(fault, tmp_path, no_live_tables
     sequential(SplitEmbedding(ours)).save(tmp_path / "model.keras")
     change, message = FAULTS[fault]
     exchange(tmp_path / "model.keras", change(tables_of(ours, tmp_path / "ours"), tables_of(other, tmp_path / "other")))
-    splitembed.layer._live.clear()
+    LIVE.clear()
     with pytest.raises(ValueError, match=message) as caught:
         keras.models.load_model(tmp_path / "model.keras")
     if "another" in fault:
@@ -225,7 +224,7 @@ def test_a_flipped_bit_is_refused(tmp_path, no_live_tables):
     content = bytearray((tmp_path / "model.keras").read_bytes())
     content[content.index(split.frozen.tobytes())] ^= 1
     (tmp_path / "model.keras").write_bytes(content)
-    splitembed.layer._live.clear()
+    LIVE.clear()
     with pytest.raises(zipfile.BadZipFile, match=r"frozen\.h5"):
         keras.models.load_model(tmp_path / "model.keras")
 
@@ -234,7 +233,7 @@ def test_a_flipped_bit_is_refused(tmp_path, no_live_tables):
 def test_an_archive_without_tables_never_predicts(name, tmp_path, no_live_tables):
     trained(name, make_split()).save(tmp_path / "model.keras")
     exchange(tmp_path / "model.keras", {"frozen.h5": None, "trainable.h5": None})
-    splitembed.layer._live.clear()
+    LIVE.clear()
     model = keras.models.load_model(tmp_path / "model.keras")
     with pytest.raises(tf.errors.InvalidArgumentError, match="has no tables"):
         model.predict(IDS, verbose=0)
@@ -266,10 +265,10 @@ def test_a_table_lives_as_long_as_its_layers():
     layer = SplitEmbedding(make_split())
     config = layer.get_config()
     spec = layer._described()
-    assert spec in splitembed.layer._live
+    assert spec in LIVE
     del layer
     gc.collect()
-    assert spec not in splitembed.layer._live
+    assert spec not in LIVE
     assert SplitEmbedding.from_config(config)._split is None
 
 
