@@ -1,11 +1,17 @@
 """The command line: what it writes is what the library writes, and what it says is readable."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from splitembed import SplitTable, build_split
 from splitembed.cli import main
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -77,6 +83,15 @@ def test_demo_leaves_its_tables_where_asked(folder):
     output = run("demo", "--directory", "tables")
     assert "equal to the bit" in output and "Frozen rows are the same to the bit" in output
     assert sorted(path.name for path in (folder / "tables").iterdir()) == ["frozen.h5", "trainable.h5"]
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), [(["--help"], 0, "  inspect "), (["nosuch"], 2, "'nosuch'")])
+def test_python_m_is_the_same_command(arguments, code, text):
+    command = [sys.executable, "-m", "splitembed", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Usage: python -m splitembed [OPTIONS]" in done.stdout + done.stderr
+    assert text in done.stdout + done.stderr
 
 
 def test_help_names_every_command():

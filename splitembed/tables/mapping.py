@@ -22,13 +22,16 @@ _COMMON_LINUX = sys.platform == "linux" and platform.machine() in ("x86_64", "aa
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if _COMMON_LINUX else 0)
 
 
-def map_or_read(file: h5py.File, rows: h5py.Dataset, memory_map: bool = True) -> tuple[NDArray[Any], bool]:
+def map_or_read(
+    file: h5py.File, rows: h5py.Dataset, memory_map: bool = True, *, scattered: bool = True
+) -> tuple[NDArray[Any], bool]:
     """Maps a dataset copy-on-write where it lies plain in the file; reads it otherwise.
 
     Args:
         file: the open file that holds the dataset.
         rows: the dataset.
         memory_map: False reads it in any case.
+        scattered: whether single rows are read here and there, as look-ups do; False where all are read in a row.
 
     Returns:
         A read-only C-contiguous array in native byte order at a multiple of 64 bytes, and whether it is a map.
@@ -46,7 +49,7 @@ def map_or_read(file: h5py.File, rows: h5py.Dataset, memory_map: bool = True) ->
         raise damaged(file, f"`vectors` reaches from byte {offset} to {offset + num_bytes}; the file ends at {size}.")
     if not memory_map or offset % ALIGNMENT or not rows.dtype.isnative:
         return as_read_only(read(rows)), False
-    return as_read_only(_map(descriptor, offset, rows.shape, rows.dtype)), True
+    return as_read_only(_map(descriptor, offset, rows.shape, rows.dtype, scattered)), True
 
 
 def read(rows: h5py.Dataset) -> NDArray[Any]:
@@ -66,12 +69,14 @@ def _offset_of_plain_bytes(file: h5py.File, rows: h5py.Dataset) -> int | None:
     return None if offset is None else int(offset)
 
 
-def _map(descriptor: int, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _map(descriptor: int, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], scattered: bool) -> NDArray[Any]:
     start = offset - offset % mmap.ALLOCATIONGRANULARITY
     count = int(np.prod(shape, dtype=np.int64))
     length = offset - start + count * dtype.itemsize
     memory = _private_map(descriptor, start, length)
-    if hasattr(memory, "madvise"):  # look-ups jump: reading ahead would pull in pages that nobody asked for
+    if scattered and hasattr(
+        memory, "madvise"
+    ):  # look-ups jump: reading ahead would pull in pages that nobody asked for
         memory.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(memory, dtype, count, offset - start).reshape(shape)
 

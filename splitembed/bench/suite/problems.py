@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.bench.corpora import glove_50d
 from splitembed.split import SplitTable
 from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, open_frozen, write_frozen, write_trainable
 
@@ -58,7 +59,7 @@ class Sizes:
     def make(self, folder: Path) -> "Problem":
         """Writes the problem's files into an empty folder: the table as frozen.h5, a split on it, batches of ids."""
         rng = np.random.default_rng(0)
-        fingerprint = _write_table(folder / FROZEN_NAME, (self.num_tokens, self.dim), rng)
+        fingerprint = self.write_table(folder / FROZEN_NAME, rng)
         trainable_ids, batches = _zipf_batches(self, rng) if self.num_distinct is None else _even_batches(self, rng)
         remap = np.arange(self.num_tokens, dtype=np.int32)
         remap[trainable_ids] = ~np.arange(self.num_trainable, dtype=np.int32)
@@ -66,6 +67,27 @@ class Sizes:
         write_trainable(folder / TRAINABLE_NAME, rows, remap, frozen_fingerprint=fingerprint)
         np.save(folder / "batches.npy", batches.astype(np.int32))
         return Problem(self, folder)
+
+    def write_table(self, path: Path, rng: np.random.Generator) -> str:
+        """Writes the whole table as a frozen.h5, and returns its fingerprint."""
+        raw = path.with_suffix(".npy")
+        rows = np.lib.format.open_memmap(raw, "w+", np.float32, (self.num_tokens, self.dim))
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[start : start + _BLOCK_ROWS]
+            block[:] = rng.standard_normal(block.shape, dtype=np.float32) * np.float32(0.1)
+        fingerprint = write_frozen(path, rows)
+        raw.unlink()
+        return fingerprint
+
+
+@dataclass(frozen=True)
+class GloveSizes(Sizes):
+    """A problem whose table is the beginning of real vectors, GloVe 6B 50d: they must lie in the data folder."""
+
+    def write_table(self, path: Path, rng: np.random.Generator) -> str:
+        """Writes the first rows, and of each the first numbers."""
+        _, vectors = glove_50d()
+        return write_frozen(path, vectors[: self.num_tokens, : self.dim])
 
 
 @dataclass(frozen=True)
@@ -128,17 +150,6 @@ class Problem:
                 np.mean([len(np.unique(batch[mask])) for batch, mask in zip(self.batches, in_batch, strict=True)])
             ),
         }
-
-
-def _write_table(path: Path, shape: tuple[int, int], rng: np.random.Generator) -> str:
-    raw = path.with_suffix(".npy")
-    rows = np.lib.format.open_memmap(raw, "w+", np.float32, shape)
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[start : start + _BLOCK_ROWS]
-        block[:] = rng.standard_normal(block.shape, dtype=np.float32) * np.float32(0.1)
-    fingerprint = write_frozen(path, rows)
-    raw.unlink()
-    return fingerprint
 
 
 def _zipf_batches(sizes: Sizes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,17 +12,24 @@ from splitembed.bench.suite.outcome import Line, Outcome, Verdict
 
 _COLUMNS = {  # of a line's values, those that have a column of their own
     "memory_bytes": "peak memory",
+    "batch_bytes": "a batch's memory",
     "checkpoint_bytes": "checkpoint",
     "frozen_rows_moved": '"frozen" rows moved',
     "growth_beside_remap_bytes": "growth beside remap",
+    "growth_beside_weight_bytes": "beside remap and weight",
     "file_pages_bytes": "file pages",
     "pss_bytes": "PSS",
     "touched_bytes": "touched",
+    "frozen_bytes": "frozen rows",
+    "mean_row_error": "mean error of a row",
+    "worst_row_error": "worst",
+    "cosine_distance": "1 - least cosine",
 }
 LEGEND = (
     "Time: median of one step over the contestant's turns. x floor: the ratio to the floor's time, turn by turn, "
     "median and quartiles. Peak memory: anonymous memory of a fresh process above its imports, while the contestant is "
-    'made and takes its first steps. Checkpoint: weights and optimizer slots. "Frozen" rows moved: after steps with '
+    "made and takes its first steps; a batch's memory: the part of it that whole batches add once a single text has "
+    'passed. Checkpoint: weights and optimizer slots. "Frozen" rows moved: after steps with '
     "momentum and weight decay. Rows, losses and a step of SGD were checked against NumPy before anyone was timed."
 )
 
@@ -47,17 +54,26 @@ def number_text(number: float) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
-def value_text(value: Any) -> str:
-    """Writes a measured value: bytes as megabytes, facts as yes or no.
+def bytes_text(num_bytes: float) -> str:
+    """Writes a size in megabytes.
 
-    >>> [value_text(each) for each in (1_500_000, 250_000_000, True, None)]
-    ['1.5 MB', '250 MB', 'yes', '-']
+    >>> bytes_text(1_500_000), bytes_text(250_000_000)
+    ('1.5 MB', '250 MB')
+    """
+    return f"{num_bytes / 1e6:.0f} MB" if num_bytes >= 1e8 else f"{num_bytes / 1e6:.1f} MB"
+
+
+def value_text(value: Any) -> str:
+    """Writes a measured value: whole numbers are bytes, others are as they are, facts are yes or no.
+
+    >>> [value_text(each) for each in (1_500_000, 0.00123, True, None)]
+    ['1.5 MB', '0.00123', 'yes', '-']
     """
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value / 1e6:.0f} MB" if value >= 1e8 else f"{value / 1e6:.1f} MB"
+    return bytes_text(value) if isinstance(value, int) else number_text(value)
 
 
 def ratio_text(outcome: Outcome, label: str) -> str:
@@ -76,7 +92,7 @@ def verdict_text(verdict: Verdict) -> str:
     measured = (
         "not measured" if math.isnan(verdict.measured) else f"{number_text(verdict.measured)} {verdict.target.unit}"
     )
-    return f"{word}: {verdict.target.text} (measured: {measured})"
+    return f"{word}: {verdict.target.text} (measured: {measured.rstrip()})"
 
 
 def rows_of(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
@@ -96,7 +112,7 @@ def _cells(outcome: Outcome, line: Line, shown: list[str]) -> list[str]:
 def as_table(outcome: Outcome) -> Table:
     """Makes the terminal's table."""
     header, rows = rows_of(outcome)
-    caption = "\n".join([*map(verdict_text, outcome.verdicts()), *filter(None, [outcome.scenario.note])])
+    caption = "\n".join([*map(verdict_text, outcome.verdicts()), *filter(None, [outcome.note])])
     table = Table(title=outcome.scenario.title, caption=caption, caption_justify="left", title_justify="left")
     for number, name in enumerate(header):
         table.add_column(name, justify="right" if number else "left")
@@ -127,7 +143,7 @@ def _section(outcome: Outcome) -> str:
         f"## {outcome.scenario.title}",
         "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table),
         f"![{outcome.scenario.name}]({outcome.scenario.name}.png)",
-        outcome.scenario.note,
+        outcome.note,
         _bullets([*facts, f"load average before: {outcome.load_average:.2f}"]),
     ]
     return "\n\n".join(filter(None, blocks))
@@ -160,6 +176,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "name": outcome.scenario.name,
         "title": outcome.scenario.title,
         "floor": outcome.scenario.floor,
+        "note": outcome.note,
         "quick": outcome.quick,
         "load_average": outcome.load_average,
         "facts": outcome.facts,

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.bench.memory import PeakMemory
 from splitembed.bench.suite.checks import check_step, frozen_rows_moved
 from splitembed.bench.suite.problems import Problem
+
+_FIRST_STEPS = 5
 
 
 class Contestant:
@@ -42,9 +45,10 @@ class Contestant:
 
 
 class TrainingContestant(Contestant):
-    """An embedding, a dense head, a loss and an optimizer; tasks are "forward", "step" and, for layers, "fit".
+    """An embedding, a dense head, a loss and an optimizer.
 
-    Subclasses give `forward(number)` and `step(number)` on batch `number`, `rows(ids)`, and `checkpoint(path)`.
+    Tasks are "forward", "pool" (a forward pass, and the mean of each text's rows), "step" and, for layers, "fit".
+    Subclasses give `batches`, `forward(number)` and `step(number)` on one of them, `rows(ids)`, and `checkpoint(path)`.
 
     Args:
         problem: the table, the batches, and which ids train.
@@ -55,6 +59,7 @@ class TrainingContestant(Contestant):
     """
 
     trains = True  # False where all rows are frozen
+    batches: list[Any]
 
     def __init__(
         self,
@@ -70,29 +75,35 @@ class TrainingContestant(Contestant):
 
     def run(self, num_steps: int) -> None:
         """Forward passes or training steps, through the batches and round again."""
-        do = {"forward": self.forward, "step": self.step}[self.task]
+        do = {"forward": self.forward, "pool": self.forward, "step": self.step}[self.task]
         for number in range(num_steps):
             do(number % self.problem.sizes.num_batches)
 
     def take_first_steps(self) -> None:
-        """Keeps the rows as they are before training, and runs three steps."""
+        """Keeps the rows as they are before training; runs on one text, which makes all that lasts; then on batches."""
         self.rows_before = self.rows(self.problem.question)
-        self.run(3)
+        whole, self.batches = self.batches, [self.batches[0][:1]]
+        self.run(1)
+        self.batches = whole
+        with PeakMemory() as peak:
+            self.run(_FIRST_STEPS)
+        self.growth = peak.growth
 
-    def answer(self) -> NDArray[np.float32]:
+    def answer(self) -> NDArray[np.float32] | None:
         """The rows of the problem's question, from before training."""
         return self.rows_before
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks a training step, then measures the checkpoint, and whether frozen rows move."""
-        if self.task == "forward":
-            return {}
+        """Says what a batch takes; checks a training step, measures the checkpoint, and whether frozen rows move."""
+        beside = {} if self.task == "fit" else {"batch_bytes": self.growth}
+        if self.task in ("forward", "pool"):
+            return beside
         make = partial(type(self), **options)
         check_step(make)
         with tempfile.TemporaryDirectory() as folder:
             self.checkpoint(Path(folder, "checkpoint"))
             num_bytes = sum(path.stat().st_size for path in Path(folder).iterdir())
-        return {"checkpoint_bytes": num_bytes, "frozen_rows_moved": frozen_rows_moved(make)}
+        return {**beside, "checkpoint_bytes": num_bytes, "frozen_rows_moved": frozen_rows_moved(make)}
 
     def forward(self, number: int) -> Any:
         """Embeds a batch."""

@@ -33,7 +33,7 @@ class TensorFlowContestant(TrainingContestant):
         if task == "step":
             self.optimizer.build([*self.variables, self.head])
         signature = [tf.TensorSpec((None, problem.sizes.length), tf.int32)]
-        self._forward = tf.function(lambda ids: tf.reduce_sum(self.embed(ids)[0, 0]), input_signature=signature)
+        self._forward = tf.function(self._look_up, input_signature=signature)
         self._step = tf.function(self._train, input_signature=signature)
         self._rows = tf.function(self.embed, input_signature=[tf.TensorSpec((None, None), tf.int32)])
 
@@ -44,6 +44,10 @@ class TensorFlowContestant(TrainingContestant):
     def embed(self, ids: Any) -> Any:
         """Ids `(batch, length)` in, rows `(batch, length, dim)` out."""
         raise NotImplementedError
+
+    def pool(self, rows: Any) -> Any:
+        """Embedded texts in, one row `(batch, dim)` for each out."""
+        return tf.reduce_mean(rows, 1)
 
     def adjust(self, gradients: list[Any]) -> list[Any]:
         """What is done to the gradients of `variables` before the optimizer gets them."""
@@ -65,13 +69,17 @@ class TensorFlowContestant(TrainingContestant):
     def checkpoint(self, path: Path) -> None:
         np.savez(path, *(np.asarray(variable) for variable in [*self.saved(), self.head, *self.optimizer.variables]))
 
+    def _look_up(self, ids: Any) -> Any:
+        rows = self.embed(ids)
+        return (self.pool(rows) if self.task == "pool" else rows)[0, 0]
+
     def _train(self, ids: Any) -> tuple[Any, Any]:
         """One step; where no row trains, the gradient still goes down to the rows, as trained embeddings need it."""
         with tf.GradientTape() as tape:
             rows = self.embed(ids)
             if not self.variables:
                 tape.watch(rows)
-            outputs = tf.reduce_mean(rows, 1) @ self.head.value
+            outputs = self.pool(rows) @ self.head.value
             loss = tf.reduce_mean(tf.square(outputs))
             scaled = self.optimizer.scale_loss(loss)
         below = [variable.value for variable in self.variables] or [rows]

@@ -47,8 +47,14 @@ class Opening(_OnFiles):
         return SplitTable.open(self.problem.folder).lookup(self.problem.question)
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The anonymous memory that the first opening left, less the remap's."""
-        return {"growth_beside_remap_bytes": max(0, self.growth - 4 * self.problem.sizes.num_tokens)}
+        """The anonymous memory that the first opening left, less the remap's, and less the layer's weight as well."""
+        sizes = self.problem.sizes
+        beside_remap = self.growth - 4 * sizes.num_tokens
+        weight = 4 * sizes.num_trainable * sizes.dim if self.task == "layer" else 0
+        return {
+            "growth_beside_remap_bytes": max(0, beside_remap),
+            "growth_beside_weight_bytes": max(0, beside_remap - weight),
+        }
 
     def _open(self) -> Any:
         split = SplitTable.open(self.problem.folder)
@@ -84,13 +90,13 @@ class ScatteredRows(_OnFiles):
 
 
 class Sharing(_OnFiles):
-    """Task "touch": gather a hundredth of the rows through the layer's constant, in one of several processes."""
+    """Task "touch": gather the first hundredth of the rows through a layer's constant, in one of many processes."""
 
     def __init__(self, problem: Problem, task: str) -> None:
         super().__init__(problem, task)
         self.split = SplitTable.open(problem.folder)
         self.handle = make_constant(self.split.frozen, "frozen")
-        self.rows = np.arange(0, problem.sizes.num_tokens, 100)
+        self.rows = np.arange(problem.sizes.num_tokens // 100)
 
     def run(self, num_steps: int) -> None:
         for _ in range(num_steps):

@@ -39,15 +39,20 @@ class TorchContestant(TrainingContestant):
         """Ids `(batch, length)` in, rows `(batch, length, dim)` out."""
         return self.module(ids)
 
+    def pool(self, rows: torch.Tensor) -> torch.Tensor:
+        """Embedded texts in, one row `(batch, dim)` for each out."""
+        return rows.mean(1)
+
     def forward(self, number: int) -> Any:
         with torch.no_grad():
-            return self.embed(self.batches[number])
+            rows = self.embed(self.batches[number])
+            return self.pool(rows) if self.task == "pool" else rows
 
     def step(self, number: int) -> float:
         rows = self.embed(self.batches[number])
         if not self.trains:
             rows.requires_grad_()  # the gradient goes down to the rows, as in every contestant
-        loss = (rows.mean(1) @ self.head).square().mean()
+        loss = (self.pool(rows) @ self.head).square().mean()
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()

@@ -33,4 +33,25 @@ def forward(dim: int, at_most: float) -> Scenario:
     )
 
 
-SCENARIOS = (forward(300, at_most=1.15), forward(100, at_most=1.4))
+def stages(dim: int) -> Scenario:
+    """Where the time of a forward pass goes: the lookup cut short after each of its stages."""
+    sizes = Sizes(num_tokens=400_000, dim=dim, num_trainable=20_000)
+    gather = "gather by id, from one table"
+    upto = {
+        "remap, then gather": "route",
+        "the same, ids checked": "check",
+        "the same, trainable rows gathered": "gather",
+    }
+    entries = (
+        Entry(gather, "floor.Floor", "forward", sizes),
+        *(Entry(label, "stages.Stages", "forward", sizes, {"upto": stage}) for label, stage in upto.items()),
+        Entry("the same, put in place: splitembed", "ours.Ours", "forward", sizes),
+    )
+    note = (
+        "No lookup in two tables that is made of TensorFlow's kernels is below its first stage: a remap costs a cache "
+        "miss for each distinct id. The last stage writes rows back into a batch that has left the caches."
+    )
+    return Scenario(f"stages-{dim}", f"Stages of a forward pass, 400,000 x {dim}", entries, gather, note=note)
+
+
+SCENARIOS = (forward(300, at_most=1.15), forward(100, at_most=1.4), stages(300), stages(100))
