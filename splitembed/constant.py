@@ -25,9 +25,17 @@ def make_constant(array: NDArray[Any], name: str) -> tf.Variable:
         A non-trainable `tf.Variable` that is never assigned.
     """
     with tf.init_scope():
-        if array.size == 0:  # there is no memory to refer to
-            return tf.Variable(tf.zeros(array.shape, array.dtype), trainable=False, name=name)
-        memory = without_read_only_flag(as_aligned(array))
-        with tf.device("CPU:0"):
-            tensor = tf.experimental.dlpack.from_dlpack(memory.__dlpack__())
-        return tf.Variable(tensor, trainable=False, name=name)
+        return tf.Variable(as_tensor(array), trainable=False, name=name)
+
+
+def as_tensor(array: NDArray[Any]) -> tf.Tensor:
+    """Makes an eager tensor on the array's own memory, as `make_constant` does.
+
+    TensorFlow never writes to memory that is not its own: a variable that starts from the tensor is copied before its
+    first update.
+    """
+    if array.size == 0:  # there is no memory to refer to
+        return tf.zeros(array.shape, array.dtype)
+    memory = without_read_only_flag(as_aligned(array))
+    with tf.device("CPU:0"):
+        return tf.experimental.dlpack.from_dlpack(memory.__dlpack__())

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
+from splitembed.id_dtypes import is_float, not_whole, refusal_of_dtype
 from splitembed.vocabulary import out_of_range
 
 _WIDER = {  # tf.gather takes int32 and int64 alone
@@ -17,7 +18,6 @@ _WIDER = {  # tf.gather takes int32 and int64 alone
     tf.uint64: tf.int64,  # 2**63 and above turn negative, and are refused as such
 }
 _UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
-_LARGEST_EXACT = {tf.float64: 2**53, tf.float32: 2**24, tf.float16: 2**11, tf.bfloat16: 2**8}
 
 
 def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
@@ -28,10 +28,10 @@ def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Opera
         a wrong id has raised.
     """
     checks: list[tf.Operation] = []
-    if ids.dtype.is_floating:
+    if is_float(ids.dtype.name):
         ids, checks = _whole_ids(ids, num_tokens)
-    elif not ids.dtype.is_integer:
-        raise SplitError(f"`ids` must be integers. Received: a tensor of dtype {ids.dtype.name}.")
+    elif refusal := refusal_of_dtype(ids.dtype.name, num_tokens):
+        raise SplitError(refusal)
     wide = tf.cast(ids, _WIDER.get(ids.dtype, ids.dtype))
     largest = tf.reduce_max(tf.bitcast(wide, _UNSIGNED[wide.dtype]))  # a negative id is a huge unsigned one
     worst = largest if ids.dtype.is_unsigned else tf.bitcast(largest, wide.dtype)
@@ -41,28 +41,14 @@ def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Opera
 
 def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
     """Float ids, as `keras.Input(shape)` without a dtype hands them over, as int64; refused unless exact."""
-    too_narrow = refusal_of_floats(ids.dtype, num_tokens)
+    too_narrow = refusal_of_dtype(ids.dtype.name, num_tokens)
     if too_narrow:  # in a graph when it runs, not when it is traced: Keras traces with float placeholders for integers
         refused = _require(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError)
         return tf.zeros(tf.shape(ids), tf.int64), refused
     whole = tf.cast(ids, tf.int64)  # NaN and infinity become some integer, which is not equal to them
     other = tf.cast(tf.boolean_mask(ids, tf.cast(whole, ids.dtype) != ids)[:1], tf.float64)
     name = ids.dtype.name
-    return whole, _require(tf.size(other) == 0, other, lambda other: _not_whole(other, name, num_tokens), SplitError)
-
-
-def _not_whole(token_id: Any, dtype: str, num_tokens: int) -> str:
-    return f"Token ids must be whole numbers from 0 to {num_tokens - 1}. Received: {token_id}, of dtype {dtype}."
-
-
-def refusal_of_floats(dtype: tf.DType, num_tokens: int) -> str:
-    """Says why a dtype cannot hold every id exactly; an empty string where it can, as every integer dtype can."""
-    if dtype.is_integer or num_tokens <= _LARGEST_EXACT.get(dtype, 0):
-        return ""
-    return (
-        f"`ids` of dtype {dtype.name} cannot hold every id below {num_tokens} exactly. "
-        f'Give the model integers: keras.Input(shape, dtype="int32").'
-    )
+    return whole, _require(tf.size(other) == 0, other, lambda other: not_whole(other, name, num_tokens), SplitError)
 
 
 def _require(

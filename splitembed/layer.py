@@ -1,19 +1,22 @@
 """SplitEmbedding: a split in, a Keras layer out, which looks token ids up and trains the trainable rows alone."""
 
+import importlib
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
-from splitembed.bags import Bags, Combiner, check_layout, combine
-from splitembed.errors import MissingTableError, SplitEmbedError, SplitError
-from splitembed.ids import refusal_of_floats
-from splitembed.lookup import Constants, Gradient, look_up, refuse_xla, route
+from splitembed.errors import SplitError
+from splitembed.fixed import check_layout
+from splitembed.id_dtypes import refusal_of_dtype
 from splitembed.saving import ROWS, SavesSplit
-from splitembed.spec import LIVE, SplitSpec
+from splitembed.spec import LIVE, SplitSpec, summarize
 from splitembed.split import SplitTable
+
+_IS_TENSORFLOW = keras.backend.backend() == "tensorflow"
+_backend: Any = importlib.import_module("splitembed.on_tensorflow" if _IS_TENSORFLOW else "splitembed.elsewhere")
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
@@ -34,6 +37,11 @@ class SplitEmbedding(SavesSplit):
             without laying them out: faster and leaner than pooling afterwards. With `mask_zero` padding does not count.
         gradient: the form in which the gradient reaches the trainable rows. "dense" is right for every optimizer;
             "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` asks for it, else dense.
+        lookup: "dynamic" costs what the distinct trainable rows cost, and needs TensorFlow without XLA; "static" has
+            fixed shapes, for XLA, TFLite, ONNX, JAX and PyTorch, and a dense gradient; "auto" decides as it is traced.
+        save_by_reference: False, and a `.keras` file holds the frozen table, at each epoch of a `ModelCheckpoint` too;
+            True, and it says where the table's own frozen.h5 is, which loading must find there or, by its fingerprint,
+            in a folder that the environment variable SPLITEMBED_PATH lists.
         **kwargs: `name`, `dtype`, `trainable`, as in any Keras layer. The rows are float32 under every dtype policy.
 
     Input shape:
@@ -57,16 +65,24 @@ class SplitEmbedding(SavesSplit):
         *,
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
-        combiner: Combiner | None = None,
-        gradient: Gradient = "auto",
+        combiner: Literal["mean", "sum", "sqrtn"] | None = None,
+        gradient: Literal["auto", "dense", "sparse"] = "auto",
+        lookup: Literal["auto", "dynamic", "static"] = "auto",
+        save_by_reference: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(autocast=False, **kwargs)  # ids that come as floats must not be rounded to float16
-        _check_backend()
+        # ids that come as floats must not be rounded to float16
+        super().__init__(autocast=False, save_by_reference=save_by_reference, **kwargs)
         if not isinstance(split, SplitTable | SplitSpec):
             raise SplitError(f"`split` must be a SplitTable. Received: {split!r} (of type {type(split).__name__}).")
         if gradient not in ("auto", "dense", "sparse"):
             raise SplitError(f'`gradient` must be "auto", "dense" or "sparse". Received: {gradient!r}.')
+        if lookup not in ("auto", "dynamic", "static"):
+            raise SplitError(f'`lookup` must be "auto", "dynamic" or "static". Received: {lookup!r}.')
+        if lookup == "static" and gradient == "sparse":
+            raise SplitError('The static lookup has a dense gradient: leave `gradient` at "auto", or `lookup`.')
+        if lookup == "dynamic" and not _IS_TENSORFLOW:
+            raise SplitError(f"The dynamic lookup needs TensorFlow; on {keras.backend.backend()} it is static.")
         if combiner not in (None, "mean", "sum", "sqrtn"):
             raise SplitError(f'`combiner` must be None, "mean", "sum" or "sqrtn". Received: {combiner!r}.')
         if mask_zero and split.padding != 0:
@@ -77,17 +93,20 @@ class SplitEmbedding(SavesSplit):
             )
         self.input_dim, self.output_dim = split.num_tokens, split.dim
         self.num_frozen, self.num_trainable = split.num_frozen, split.num_trainable
+        self.frozen_dtype = split.frozen_dtype
         self.mask_zero = self.supports_masking = mask_zero
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
-        self.combiner, self.gradient = combiner, gradient
-        self.supports_jit = False  # the lookup's shapes depend on the batch
+        self.combiner, self.gradient, self.lookup = combiner, gradient, lookup
+        self.supports_jit = lookup != "dynamic"
+        self._convert_input_args = _IS_TENSORFLOW  # elsewhere arrays must be checked before a conversion narrows them
+        self._allow_non_tensor_positional_args = not _IS_TENSORFLOW
         self._spec = split if isinstance(split, SplitSpec) else None
         self._split = split if isinstance(split, SplitTable) else None
-        self._constants: Constants | None = None
+        self._constants: Any = None  # the tables, as the backend holds them
 
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
-        """Makes the weight, and the handles on the frozen rows and the remap."""
+        """Makes the weight, and holds the frozen rows and the remap: as handles, on other backends as weights."""
         self.trainable_rows = self.add_weight(
             name=ROWS,
             shape=(self.num_trainable, self.output_dim),
@@ -99,50 +118,27 @@ class SplitEmbedding(SavesSplit):
             autocast=False,
         )
         self.trainable_rows.is_row_sparse = True
-        if self._split is not None:
-            self._constants = Constants(self._split)
+        self._hold_tables()
         self.built = True
 
     def call(self, ids: Any, weights: Any = None) -> Any:
         """Looks ids up, and combines their rows if the layer has a combiner."""
-        if isinstance(ids, tf.SparseTensor):
-            raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
         if weights is not None and self.combiner is None:
             raise SplitError("`weights` are for a layer with a combiner, and this one has none.")
-        if self._constants is None:
-            return self._without_tables(ids)
-        if self.combiner is not None:
-            return self._combine(ids, weights, self.combiner, self._constants)
-        rows = self._look_up(ids, self._constants)
-        return rows if self.trainable else tf.stop_gradient(rows)
-
-    def _look_up(self, ids: Any, constants: Constants) -> Any:
-        if isinstance(ids, tf.RaggedTensor):
-            return ids.with_flat_values(self._look_up(ids.flat_values, constants))
-        rows = look_up(ids, constants, self.trainable_rows.value, self.gradient)
-        return tf.cast(rows, self.compute_dtype)
-
-    def _combine(self, ids: Any, weights: Any, combiner: Combiner, constants: Constants) -> Any:
-        bags = Bags.of(ids, weights)
-        rows, checks = route(bags.ids, constants)
-        with tf.control_dependencies(checks):
-            rows = tf.identity(rows)
-        if self.mask_zero:
-            rows, bags = bags.without_padding(rows)
-        trainable = self.trainable_rows.value
-        combined = combine(rows, bags, combiner, constants, trainable, self.gradient)
-        return tf.cast(tf.reshape(combined, [*bags.shape, self.output_dim]), self.compute_dtype)
+        if self._split is None:
+            return _backend.without_tables(self, ids, self._missing())
+        return _backend.embed(self, ids, weights, self._constants)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Marks the ids that are not padding."""
-        if not self.mask_zero or self.combiner is not None or isinstance(inputs, tf.RaggedTensor):
+        if not self.mask_zero or self.combiner is not None or _backend.is_ragged(inputs):
             return None
-        return keras.ops.not_equal(inputs, 0)
+        return ops.not_equal(inputs, 0)
 
     def compute_output_shape(self, ids_shape: Any, weights_shape: Any = None) -> tuple[int | None, ...]:
         """`ids.shape + (dim,)`, less the last axis of the ids where they are combined."""
         if weights_shape is not None:
-            check_layout(tf.TensorShape(weights_shape), tf.TensorShape(ids_shape))
+            check_layout(tuple(weights_shape), tuple(ids_shape))
         kept = tuple(ids_shape) if self.combiner is None else tuple(ids_shape)[:-1]
         return (*kept, self.output_dim)
 
@@ -150,10 +146,10 @@ class SplitEmbedding(SavesSplit):
         """The symbolic output."""
         if getattr(ids, "sparse", False):
             raise SplitError("Sparse ids have no row for what they leave out. Use keras.Input(..., sparse=False).")
-        refusal = refusal_of_floats(tf.as_dtype(ids.dtype), self.input_dim)
+        refusal = refusal_of_dtype(keras.backend.standardize_dtype(ids.dtype), self.input_dim)
         if refusal:
             raise SplitError(refusal)
-        ragged = {"ragged": True} if getattr(ids, "ragged", False) and self.combiner is None else {}
+        ragged = {"ragged": True} if _backend.is_ragged(ids) and self.combiner is None else {}
         shape = self.compute_output_shape(ids.shape, getattr(weights, "shape", None))
         return keras.KerasTensor(shape, dtype=self.compute_dtype, **ragged)
 
@@ -172,6 +168,8 @@ class SplitEmbedding(SavesSplit):
             "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
             "combiner": self.combiner,
             "gradient": self.gradient,
+            "lookup": self.lookup,
+            "save_by_reference": self.save_by_reference,
         }
 
     @classmethod
@@ -180,23 +178,38 @@ class SplitEmbedding(SavesSplit):
         spec = SplitSpec(**config["split"])
         return cls(**{**config, "split": LIVE.get(spec) or spec})
 
-    def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
-        rows = np.zeros(shape, np.float32) if self._split is None else self._split.trainable
-        return tf.convert_to_tensor(rows)
+    def quantize(self, mode: Any = None, **kwargs: Any) -> None:
+        """Refuses: frozen rows are stored narrow from the start, and trainable ones are float32.
 
-    def _without_tables(self, ids: Any) -> Any:
-        """Keras traces `call` to learn shapes before it loads tables: allowed. Running it is not."""
-        if tf.executing_eagerly():
-            raise MissingTableError(self._missing())
-        refuse_xla()  # which would leave the assertion out
-        with tf.control_dependencies([tf.debugging.Assert(False, [self._missing()])]):
-            shape = [int(length is None) or length for length in self.compute_output_shape(ids.shape)]
-            return tf.ensure_shape(tf.zeros(shape, self.compute_dtype), self.compute_output_shape(ids.shape))
-
-
-def _check_backend() -> None:
-    if keras.backend.backend() != "tensorflow":
-        raise SplitEmbedError(
-            f"SplitEmbedding runs on Keras's TensorFlow backend. Found: {keras.backend.backend()}. "
-            f"Set KERAS_BACKEND=tensorflow before Keras is imported."
+        Raises:
+            NotImplementedError: always; `model.quantize` passes the layer over, and warns.
+        """
+        raise NotImplementedError(
+            f"Layer {self.name!r}, a SplitEmbedding, is not quantized in place. Make it from a split whose frozen rows "
+            f'are narrow: build_split(..., frozen_dtype="int8"), or split.with_frozen_dtype("int8").'
         )
+
+    def enable_lora(self, rank: int, **kwargs: Any) -> None:
+        """Refuses: the rows that are to adapt are trainable, and the others stay as they are.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            f"Layer {self.name!r}, a SplitEmbedding, takes no LoRA. Name the tokens that are to adapt as "
+            f"`trainable_tokens` of build_split, or as many as `train_most_frequent` says."
+        )
+
+    def summary(self) -> str:
+        """Tells frozen from trainable rows, and what they take.
+
+        Returns:
+            A table for people: rows, numbers and bytes of each part, and of a dense trainable layer beside them.
+        """
+        return summarize(self._described())
+
+    def _hold_tables(self) -> None:
+        self._constants = _backend.hold_tables(self, self._split, self._constants)
+
+    def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
+        return _backend.initial_rows(np.zeros(shape, np.float32) if self._split is None else self._split.trainable)

@@ -29,17 +29,22 @@ class Constants(tf.Module):
 
     def __init__(self, split: SplitTable) -> None:
         super().__init__()
+        self.num_tokens, self.num_frozen = split.num_tokens, split.num_frozen
         self.remap = make_constant(split.remap, "remap")
         self.frozen = make_constant(split.frozen, "frozen")
         self.scale = None if split.scale is None else make_constant(split.scale, "scale")
 
+    def read_remap(self) -> tf.Tensor:
+        """int32 `(num_tokens,)`, where it lies."""
+        return self.remap.read_value()
+
     def read(self, rows: tf.Tensor) -> tf.Tensor:
-        """Gathers frozen rows `(num_rows, dim)` into memory of their own, widened to float32."""
+        """Gathers frozen rows, `rows.shape + (dim,)`, into memory of their own, widened to float32."""
         values = tf.gather(self.frozen.read_value(), rows)
         if values.dtype == tf.uint16:
             values = tf.bitcast(values, tf.bfloat16)
         values = tf.cast(values, tf.float32)
-        return values if self.scale is None else values * tf.gather(self.scale.read_value(), rows)[:, None]
+        return values if self.scale is None else values * tf.gather(self.scale.read_value(), rows)[..., None]
 
 
 class _Wish(threading.local):
@@ -123,9 +128,9 @@ def route(ids: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, list[tf.Oper
     """
     refuse_xla()
     end_sparse_gradients()  # a new forward pass: an older wish is stale
-    ids, checks = check_ids(ids, constants.remap.shape[0])
+    ids, checks = check_ids(ids, constants.num_tokens)
     # an id out of range reads nothing, whatever its check finds later; tf.gather_nd is also the faster one here
-    return tf.gather_nd(constants.remap.read_value(), ids[:, None], bad_indices_policy="IGNORE"), checks
+    return tf.gather_nd(constants.read_remap(), ids[:, None], bad_indices_policy="IGNORE"), checks
 
 
 def _read_rows(
@@ -173,7 +178,7 @@ def gather_trained(source: tf.Tensor, trained: tf.Tensor) -> tf.Tensor:
 
 def _both_tables(rows: tf.Tensor, place: tf.Tensor, learned: tf.Tensor, constants: Constants) -> tf.Tensor:
     """Gathers from the constant for every id, then writes the trainable rows over their places."""
-    if constants.frozen.shape[0] == 0:
+    if constants.num_frozen == 0:
         return learned
     values = constants.read(tf.maximum(rows, 0))
     # in place, as the gathered rows are nobody else's: tf.tensor_scatter_nd_update would copy them all
@@ -192,10 +197,26 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradie
     return slices
 
 
+def dense_gradient(trainable: Any) -> tf.Tensor:
+    """The trainable rows as a tensor whose gradient is dense: repeated rows are summed before an optimizer has them."""
+
+    @tf.custom_gradient
+    def read(rows: tf.Tensor) -> Any:
+        return tf.identity(rows), tf.convert_to_tensor
+
+    return read(tf.convert_to_tensor(trainable))
+
+
+def in_xla() -> bool:
+    """Whether XLA will compile what is being traced."""
+    return not tf.executing_eagerly() and GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
 def refuse_xla() -> None:
     """Raises inside an XLA context."""
-    if not tf.executing_eagerly() and GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+    if in_xla():
         raise SplitEmbedError(
-            "SplitEmbedding's lookup depends on how many trained rows a batch has, which XLA would compile into code "
-            "that returns other tokens' rows. Compile the model with jit_compile=False."
+            "The dynamic lookup depends on how many trained rows a batch has, which XLA would compile into code that "
+            'returns other tokens\' rows. Leave `lookup` at "auto", which is static there, or compile the model with '
+            "jit_compile=False."
         )

@@ -6,8 +6,17 @@ A gradient goes in, as row slices or dense; each row is summed once before anyth
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
+
+from splitembed.errors import SplitError
+
+if keras.backend.backend() != "tensorflow":  # before TensorFlow is imported, which need not be there
+    raise SplitError(
+        f"LazyAdam, LazyAdagrad and LazySGD need Keras's TensorFlow backend. Found: {keras.backend.backend()}, where "
+        f"gradients are dense: take Adam, Adagrad or SGD of keras.optimizers."
+    )
+
+import tensorflow as tf
 
 from splitembed.lookup import end_sparse_gradients, want_sparse_gradients
 

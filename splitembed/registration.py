@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_MODULES = ("splitembed.layer", "splitembed.optimizers")  # importing them registers their classes
+_MODULES = ("splitembed.layer",)  # importing it registers its class, and on TensorFlow the optimizers
 
 
 def register_with_keras() -> None:

@@ -1,18 +1,20 @@
 """How a SplitEmbedding is saved and loaded: in a `.keras` file, a weights file, a `tf.train.Checkpoint`, an export."""
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from splitembed.errors import MissingTableError, SplitError
-from splitembed.lookup import Constants
-from splitembed.spec import LIVE, SplitSpec, live_on
+from splitembed.spec import LIVE, SplitSpec, live_on, live_with_frozen
 from splitembed.split import SplitTable
+from splitembed.tables import SEARCH_PATH, TRAINABLE_NAME, find_frozen, is_frozen
 
+_FILES_CAN_GO_WHILE_MAPPED = os.name == "posix"  # Keras removes what it unpacked
 ROWS = "trainable_rows"  # the weight's name, in the layer and in weights files
 
 
@@ -20,16 +22,21 @@ class SavesSplit(keras.layers.Layer):
     """The part of `SplitEmbedding` that saves and loads: mixed in as its base.
 
     The layer has `_split` and `_spec`, one of which may be None, `_constants`, None until it is built on tables, and
-    the weight `trainable_rows` once it is built.
+    the weight `trainable_rows` once it is built; `_hold_tables` makes or fills `_constants` from `_split`.
+
+    Args:
+        save_by_reference: whether a `.keras` file says where the frozen table is, instead of holding it.
     """
 
     _split: SplitTable | None
     _spec: SplitSpec | None
-    _constants: Constants | None
+    _constants: Any
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, save_by_reference: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._belongs_to = _BelongsTo(self)
+        self.save_by_reference = save_by_reference
+        if keras.backend.backend() == "tensorflow":
+            self._belongs_to = _belongs_to(self)
 
     def save_own_variables(self, store: Any) -> None:
         """Writes the trainable rows, and what they belong to, into a weights file."""
@@ -52,24 +59,43 @@ class SavesSplit(keras.layers.Layer):
         self.trainable_rows.assign(np.array(store[ROWS]))
 
     def save_assets(self, directory: str) -> None:
-        """Writes both tables into the folder that Keras packs into a `.keras` file."""
-        split = self.to_split()
-        split.save_frozen(Path(directory) / "frozen.h5")
-        split.save_trainable(Path(directory) / "trainable.h5")
+        """Writes the split into the folder that Keras packs into a `.keras` file; frozen rows once for all layers."""
+        split, folder = self.to_split(), Path(directory)
+        frozen = self._file_of(split) if self.save_by_reference else _write_once(split, folder)
+        split.save_trainable(folder / TRAINABLE_NAME, frozen_path=frozen)
 
     def load_assets(self, directory: str | None) -> None:
         """Opens the tables where Keras unpacked them; a layer that has its tables already keeps them."""
-        if self._split is not None or directory is None:
+        if self._split is not None:
             return
-        split = live_on(self._described())  # another layer of the archive may have read it
-        if split is None:
-            split = SplitTable.open(directory).detached()  # Keras removes the folder
-            self._described().refuse_other(SplitSpec.of(split).tables(), f"The archive's table of layer {self.name!r}")
+        if directory is None:
+            raise MissingTableError(f"The archive holds no tables of layer {self.name!r}. Save the model again.")
+        split = live_on(self._described()) or self._opened(directory)
         self._split = split.with_trainable(self._rows()) if self.built else split
         self._spec = None  # the rows may be others by now
         self._described()
         if self.built:
-            self._constants = Constants(self._split)
+            self._hold_tables()
+
+    def _file_of(self, split: SplitTable) -> str:
+        """Where the frozen rows are in a file of their own."""
+        path = split.frozen_file() or next(find_frozen(split.fingerprint), None)
+        if path is None:
+            raise SplitError(
+                f"Layer {self.name!r} cannot be saved by reference: its frozen table {split.fingerprint} is in no file "
+                f"that can be found. Save the split first, split.save(folder), and make the layer of "
+                f"SplitTable.open(folder); or list the folder that holds the table in the environment variable "
+                f"{SEARCH_PATH}; or set the layer's save_by_reference to False."
+            )
+        return str(path.absolute())
+
+    def _opened(self, directory: str) -> SplitTable:
+        """The split of an archive, on the frozen rows that another layer holds already, if one does."""
+        memory_map = self.save_by_reference or _FILES_CAN_GO_WHILE_MAPPED
+        split = SplitTable.open(directory, memory_map=memory_map).detached(keep_table=self.save_by_reference)
+        self._described().refuse_other(SplitSpec.of(split).tables(), f"The archive's table of layer {self.name!r}")
+        live = live_with_frozen(split.fingerprint)
+        return split if live is None else split.sharing(live)
 
     def _described(self) -> SplitSpec:
         """The spec, and from now on the split is found by it."""
@@ -102,17 +128,43 @@ class SavesSplit(keras.layers.Layer):
         return children
 
 
-class _BelongsTo(tf.train.experimental.PythonState):
+def _belongs_to(layer: SavesSplit) -> Any:
     """What a `tf.train.Checkpoint` knows of a layer's split: it refuses the rows of another one."""
+    import tensorflow as tf
 
-    def __init__(self, layer: SavesSplit) -> None:
-        self._layer = layer
+    class BelongsTo(tf.train.experimental.PythonState):
+        def serialize(self) -> str:
+            return json.dumps(layer._described().tables())
 
-    def serialize(self) -> str:
-        """The fingerprints, into a checkpoint."""
-        return json.dumps(self._layer._described().tables())
+        def deserialize(self, string_value: str) -> None:
+            layer._described().refuse_other(json.loads(string_value), f"The checkpoint of layer {layer.name!r}")
 
-    def deserialize(self, string_value: str) -> None:
-        """The fingerprints, out of a checkpoint that is being restored."""
-        where = f"The checkpoint of layer {self._layer.name!r}"
-        self._layer._described().refuse_other(json.loads(string_value), where)
+    return BelongsTo()
+
+
+def _write_once(split: SplitTable, folder: Path) -> str:
+    """Writes the frozen rows where every layer of an archive finds them, unless another one has done so.
+
+    Args:
+        split: whose frozen rows.
+        folder: where the archive keeps what belongs to one layer.
+
+    Returns:
+        The file, relative to the folder: archives are unpacked elsewhere.
+    """
+    path = _folder_of_all(folder) / f"frozen-{split.fingerprint.removeprefix('sha256:')}.h5"
+    if not is_frozen(path, split.fingerprint):
+        split.save_frozen(path)
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _folder_of_all(folder: Path) -> Path:
+    """The folder `assets` of what Keras is saving, in which each layer has its own; the layer's own if there is none.
+
+    Keras tells a layer its own folder alone. It makes `assets` in a temporary folder, or beside a config.json.
+    """
+    for place in (folder, *folder.parents):
+        made_now = os.path.realpath(place.parent.parent) == os.path.realpath(tempfile.gettempdir())
+        if place.name == "assets" and (made_now or (place.parent / "config.json").is_file()):
+            return place
+    return folder

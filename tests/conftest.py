@@ -4,7 +4,7 @@ import os
 import zipfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")  # tests/test_every_backend.py runs on the others too
 
 import pytest
 from hypothesis import HealthCheck, settings

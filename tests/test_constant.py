@@ -12,7 +12,7 @@ from models import ONLY_READS, kinds_of_large_values
 from test_arrays import ODD, VALUES, at_offset
 
 from splitembed.arrays import aligned_empty, as_read_only
-from splitembed.constant import make_constant
+from splitembed.constant import as_tensor, make_constant
 
 
 def memory_of(tensor: tf.Tensor) -> np.ndarray:
@@ -133,3 +133,26 @@ print(anonymous() - before)
         tmp_path,
     )
     assert int(grown) < 16
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda variable: variable.assign_add(tf.ones([16, 4])),
+        lambda variable: variable.assign(tf.ones([16, 4])),
+        lambda variable: variable.scatter_sub(tf.IndexedSlices(tf.ones([1, 4]), [3])),
+        lambda variable: variable[2].assign(tf.ones([4])),
+        lambda variable: variable.scatter_mul(tf.IndexedSlices(2.0, [1])),
+    ],
+)
+@pytest.mark.parametrize("gather_first", [False, True])
+def test_a_variable_that_starts_from_an_array_never_writes_into_it(update, gather_first):
+    array = aligned_empty((16, 4), np.float32)
+    array[:] = 5
+    variable = tf.Variable(as_tensor(array))
+    if gather_first:
+        tf.gather(variable, [1, 2])
+    for _ in range(2):
+        update(variable)
+        tf.function(update)(variable)
+    assert (array == 5).all() and (variable.numpy() != 5).any()

@@ -29,18 +29,26 @@ NUMPY_CORE = (
 NUMPY_CORE += ("parts", "split", "build")
 ORDER = (
     *NUMPY_CORE,
+    "id_dtypes",
+    "tracing",
+    "fixed",
     "constant",
     "ids",
     "lookup",
     "bags",
-    "layer",
     "optimizers",
+    "on_tensorflow",
+    "elsewhere",
+    "spec",
+    "saving",
+    "layer",
     "export",
     "registration",
     "",
     "demo",
     "bench",
     "cli",
+    "__main__",
 )
 HEAVY = ("tensorflow", "keras")
 

@@ -417,13 +417,13 @@ def test_constraint_reaches_the_trainable_rows_alone(optimizer):
 # XLA
 
 
-def test_refused_inside_xla(split):
-    with pytest.raises(SplitEmbedError, match="jit_compile=False"):
-        tf.function(SplitEmbedding(split), jit_compile=True)(IDS)
+def test_the_dynamic_form_is_refused_inside_xla(split):
+    with pytest.raises(SplitEmbedError, match="XLA would compile into code that returns other tokens' rows"):
+        tf.function(SplitEmbedding(split, lookup="dynamic"), jit_compile=True)(IDS)
 
 
-def test_keras_does_not_compile_a_model_that_it_knows_to_hold_the_layer(split):
-    model = functional(SplitEmbedding(split))
+def test_keras_does_not_compile_a_model_that_it_knows_to_hold_the_dynamic_form(split):
+    model = functional(SplitEmbedding(split, lookup="dynamic"))
     with pytest.warns(UserWarning, match="doesn't support `jit_compile=True`"):
         model.compile("sgd", "mse", jit_compile=True)
     fit(model)
@@ -435,27 +435,18 @@ class MadeLate(keras.Model):
     """Keras cannot know, when it compiles the model, that the layer will be there."""
 
     def build(self, input_shape):
-        self.layer = SplitEmbedding(make_split())
+        self.layer = SplitEmbedding(make_split(), lookup="dynamic")
 
     def call(self, ids):
         return self.layer(ids)
 
 
 @pytest.mark.parametrize("run", ["fit", "predict"])
-def test_refused_in_a_model_compiled_for_xla(run):
+def test_the_dynamic_form_is_refused_in_a_model_compiled_for_xla(run):
     model = MadeLate()
     model.compile("sgd", "mse", jit_compile=True)
     with pytest.raises(SplitEmbedError, match="XLA would compile into code that returns other tokens' rows"):
         model.fit(IDS, np.ones((4, 4, DIM)), verbose=0) if run == "fit" else model.predict(IDS, verbose=0)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_default_compile_trains_without_jit(name, split):
-    model = MODELS[name](SplitEmbedding(split))
-    model.compile("sgd", "mse")
-    fit(model)
-    assert not model.jit_compile
-    assert (embeddings_in(model)[0].to_split().trainable != split.trainable).any()
 
 
 # Keras's contract

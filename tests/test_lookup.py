@@ -9,7 +9,7 @@ from strategies import ID_DTYPES, splits_and_ids
 
 from splitembed import SplitTable
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
-from splitembed.ids import refusal_of_floats
+from splitembed.id_dtypes import refusal_of_dtype
 from splitembed.lookup import Constants, end_sparse_gradients, look_up, want_sparse_gradients
 
 
@@ -167,8 +167,8 @@ def test_I3_floats_must_hold_every_id_exactly(dtype, largest):
 
 
 def test_which_float_dtypes_suit_how_many_tokens():
-    assert not refusal_of_floats(tf.float64, 2**31) and not refusal_of_floats(tf.int8, 2**31)
-    assert refusal_of_floats(tf.bool, 2)
+    assert not refusal_of_dtype("float64", 2**31) and not refusal_of_dtype("int8", 2**31)
+    assert refusal_of_dtype("bool", 2) and refusal_of_dtype("string", 2)
 
 
 def test_refused_inside_xla():

@@ -15,7 +15,7 @@ from fresh import TESTS, run_fresh
 from models import IDS, MODELS, TARGETS, WORDS, embeddings_in, functional, make_split, same_bits, sequential
 
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
-from splitembed.errors import FingerprintError, SplitEmbedError
+from splitembed.errors import FingerprintError, MissingTableError
 from splitembed.spec import LIVE
 
 MAKE = {**MODELS, "two layers": lambda layer: functional(layer, SplitEmbedding(layer.to_split()))}
@@ -175,47 +175,73 @@ def test_a_detached_split_needs_no_file(tmp_path):
 # What is refused
 
 
-def tables_of(split: SplitTable, folder) -> dict[str, bytes]:
-    split.save(folder)
-    return {name: (folder / name).read_bytes() for name in ("frozen.h5", "trainable.h5")}
+Contents = dict[str, bytes]
+
+
+def contents_of(archive) -> Contents:
+    """The members of a saved model, by name."""
+    with zipfile.ZipFile(archive) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def exchange(archive, contents: Contents) -> None:
+    """Makes an archive of other members."""
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in contents.items():
+            file.writestr(name, content)
+
+
+def tables_in(contents: Contents) -> Contents:
+    return {name: content for name, content in contents.items() if name.startswith("assets/")}
+
+
+def names_of(contents: Contents) -> dict[str, str]:
+    """The names of the frozen and of the trainable table."""
+    return {name.rpartition("/")[2].partition("-")[0].partition(".")[0]: name for name in tables_in(contents)}
+
+
+def with_part(part: str, change):
+    """Changes one table: to what the other archive has, to nothing, or to what a function makes of it."""
+
+    def changed(ours: Contents, other: Contents) -> Contents:
+        name = names_of(ours)[part]
+        rest = {each: content for each, content in ours.items() if each != name}
+        if change == "other":
+            return {**rest, name: other[names_of(other)[part]]}
+        return rest if change is None else {**rest, name: change(ours[name])}
+
+    return changed
+
+
+def without_tables(ours: Contents) -> Contents:
+    return {name: content for name, content in ours.items() if name not in tables_in(ours)}
 
 
 FAULTS = {  # what the archive holds in place of its tables, and what the error says
-    "another frozen table": (lambda ours, other: {"frozen.h5": other["frozen.h5"]}, "was made for the frozen table"),
-    "another trainable one": (
-        lambda ours, other: {"trainable.h5": other["trainable.h5"]},
-        "was made for the frozen table",
+    "another frozen table": (with_part("frozen", "other"), "was made for the frozen table {ours}; .* is {other}"),
+    "another trainable one": (with_part("trainable", "other"), "The frozen table {other} of .* was not found at"),
+    "both of another split": (
+        lambda ours, other: {**without_tables(ours), **tables_in(other)},
+        "The archive's table of layer '.*' belongs to another split: its frozen fingerprint is {other}, .* is {ours}",
     ),
-    "both of another split": (lambda ours, other: other, "The archive's table of layer '.*' belongs to another split"),
-    "no frozen table": (lambda ours, other: {"frozen.h5": None}, "was found neither at .*frozen.h5"),
-    "no trainable table": (lambda ours, other: {"trainable.h5": None}, "trainable.h5"),
-    "cut short": (lambda ours, other: {"frozen.h5": ours["frozen.h5"][:-20]}, "frozen.h5 is (cut short|damaged)"),
-    "foreign": (lambda ours, other: {"trainable.h5": b"\x80\x04"}, "trainable.h5 is not an HDF5 file"),
+    "no frozen table": (with_part("frozen", None), r"The frozen table {ours} of .* was not found at .*frozen\.h5"),
+    "no trainable table": (with_part("trainable", None), "The archive holds no tables of layer '.*'"),
+    "cut short": (with_part("frozen", lambda content: content[:-20]), "h5 is (cut short|damaged)"),
+    "foreign": (with_part("trainable", lambda content: b"\x80\x04"), "trainable.h5 is not an HDF5 file"),
 }
-
-
-def exchange(archive, members: dict[str, bytes | None]) -> None:
-    """Replaces or removes members of a saved model, by the end of their name."""
-    with zipfile.ZipFile(archive) as file:
-        contents = {name: file.read(name) for name in file.namelist()}
-    with zipfile.ZipFile(archive, "w") as file:
-        for name, content in contents.items():
-            new = members.get(name.rpartition("/")[2], content)
-            if new is not None:
-                file.writestr(name, new)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_damaged_or_exchanged_tables_are_refused(fault, tmp_path, no_live_tables):
-    ours, other = make_split(), make_split(seed=1)
-    sequential(SplitEmbedding(ours)).save(tmp_path / "model.keras")
-    change, message = FAULTS[fault]
-    exchange(tmp_path / "model.keras", change(tables_of(ours, tmp_path / "ours"), tables_of(other, tmp_path / "other")))
+    splits, (change, message) = {"ours": make_split(), "other": make_split(seed=1)}, FAULTS[fault]
+    for name, split in splits.items():
+        sequential(SplitEmbedding(split)).save(tmp_path / f"{name}.keras")
+    contents = {name: contents_of(tmp_path / f"{name}.keras") for name in splits}
+    exchange(tmp_path / "ours.keras", change(contents["ours"], contents["other"]))
     LIVE.clear()
-    with pytest.raises(ValueError, match=message) as caught:
-        keras.models.load_model(tmp_path / "model.keras")
-    if "another" in fault:
-        assert ours.fingerprint in str(caught.value) and other.fingerprint in str(caught.value)
+    fingerprints = {name: split.fingerprint for name, split in splits.items()}
+    with pytest.raises(ValueError, match=message.format(**fingerprints)):
+        keras.models.load_model(tmp_path / "ours.keras")
 
 
 def test_a_flipped_bit_is_refused(tmp_path, no_live_tables):
@@ -225,14 +251,14 @@ def test_a_flipped_bit_is_refused(tmp_path, no_live_tables):
     content[content.index(split.frozen.tobytes())] ^= 1
     (tmp_path / "model.keras").write_bytes(content)
     LIVE.clear()
-    with pytest.raises(zipfile.BadZipFile, match=r"frozen\.h5"):
+    with pytest.raises(zipfile.BadZipFile, match=r"frozen-\w+\.h5"):
         keras.models.load_model(tmp_path / "model.keras")
 
 
 @pytest.mark.parametrize("name", MAKE)
 def test_an_archive_without_tables_never_predicts(name, tmp_path, no_live_tables):
     trained(name, make_split()).save(tmp_path / "model.keras")
-    exchange(tmp_path / "model.keras", {"frozen.h5": None, "trainable.h5": None})
+    exchange(tmp_path / "model.keras", without_tables(contents_of(tmp_path / "model.keras")))
     LIVE.clear()
     model = keras.models.load_model(tmp_path / "model.keras")
     with pytest.raises(tf.errors.InvalidArgumentError, match="has no tables"):
@@ -333,6 +359,40 @@ def test_weights_of_another_split_are_refused(kind, save, tmp_path):
     same_bits(embeddings_in(model)[0].to_split().trainable, other.trainable)
 
 
+def resized() -> dict[str, SplitTable]:
+    """Splits of another size in each respect, on the same frozen rows where that can be."""
+    split = make_split()
+    more = [*split.trainable, split.trainable[0]]
+    remap = split.remap.tolist()
+    return {
+        "num_tokens is 6, the layer's is 7": SplitTable.from_arrays(
+            split.frozen, [*remap, 0], split.trainable, vocabulary=[*WORDS, "new"], padding=0
+        ),
+        "num_trainable is 2, the layer's is 3": SplitTable.from_arrays(
+            split.frozen, split.remap, more, vocabulary=WORDS, padding=0
+        ),
+        "num_frozen is 4, the layer's is 5": SplitTable.from_arrays(
+            np.vstack([split.frozen, split.frozen[:1]]), split.remap, split.trainable, vocabulary=WORDS, padding=0
+        ),
+        "dim is 3, the layer's is 2": SplitTable.from_arrays(
+            split.frozen[:, :2], split.remap, split.trainable[:, :2], vocabulary=WORDS, padding=0
+        ),
+    }
+
+
+@pytest.mark.parametrize("save", [save_weights, save_checkpoint])
+@pytest.mark.parametrize("difference", resized())
+def test_C6_changed_sizes_are_refused_with_both(difference, save, tmp_path):
+    ids = keras.Input((None,), dtype="int32")
+    load = save(keras.Sequential([ids, SplitEmbedding(make_split())]), tmp_path)
+    model = keras.Sequential([ids, SplitEmbedding(resized()[difference])])
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=f"belongs to another split: its {difference}"):
+        load(model)
+    for found, expected in zip(model.get_weights(), before, strict=True):
+        same_bits(found, expected)
+
+
 def test_the_checkpoint_s_error_is_ours(tmp_path):
     load = save_checkpoint(sequential(SplitEmbedding(make_split())), tmp_path)
     with pytest.raises(FingerprintError):
@@ -349,8 +409,11 @@ def test_weights_file_holds_rows_and_fingerprints(tmp_path):
 
     with h5py.File(tmp_path / "model.weights.h5") as file:
         file.visititems(note)
-    assert found.keys() == {"trainable_rows", "frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint"}
+    sizes = {"num_tokens": "6", "num_frozen": "4", "num_trainable": "2", "dim": "3"}
+    fingerprints = {"frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint"}
+    assert found.keys() == {"trainable_rows", *fingerprints, *sizes}
     assert bytes(found["frozen_fingerprint"]).decode() == make_split().fingerprint
+    assert {name: bytes(found[name]).decode() for name in sizes} == sizes
     same_bits(found["trainable_rows"], make_split().trainable)
 
 
@@ -382,9 +445,9 @@ def test_layers_rebuilt_from_config_start_from_their_own_rows():
 
 
 @pytest.mark.parametrize("combiner", [None, "mean"])
-def test_a_layer_without_tables_refuses_xla(combiner, no_live_tables):
+def test_a_layer_without_tables_raises_inside_xla(combiner, no_live_tables):
     config = SplitEmbedding(make_split(), combiner=combiner).get_config()
     config["split"]["frozen_fingerprint"] = "sha256:other"
     layer = SplitEmbedding.from_config(config)
-    with pytest.raises(SplitEmbedError, match="jit_compile=False"):
+    with pytest.raises(MissingTableError, match="has no tables"):
         tf.function(layer, jit_compile=True)(tf.constant([[0, 1]]))
