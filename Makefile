@@ -12,11 +12,11 @@ PYTEST := -m pytest --numprocesses=$(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-oldest lint types check format coverage notebooks data sample bench newsgroups \
+.PHONY: help install demo test test-all test-oldest test-backends test-gpu lint types check format coverage notebooks data sample bench newsgroups \
 	golden build clean
 
 help:  ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One stamp for each set of extras: a second run installs nothing, a changed setup.cfg installs again.
 .venv/stamps/core: setup.cfg pyproject.toml
@@ -50,6 +50,13 @@ test-all: .venv/stamps/test  ## run every test
 
 test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and Keras 3.6
 	.venv-oldest/bin/python $(PYTEST) -m "not slow"
+
+test-backends: .venv/stamps/test .venv/stamps/backends  ## run the static form's tests on JAX and PyTorch
+	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_every_backend.py
+	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) tests/test_every_backend.py
+
+test-gpu: .venv/stamps/test  ## run the checks for a CUDA device; without one they are skipped, and say so
+	$(BIN)/python -m pytest -m gpu tests/test_gpu.py
 
 lint: .venv/stamps/lint  ## check style and formatting
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from splitembed.convert import save_frozen as save_frozen
     from splitembed.coverage import Coverage as Coverage
     from splitembed.coverage import measure_coverage as measure_coverage
+    from splitembed.export import export_vectors as export_vectors
     from splitembed.export import save_trainable as save_trainable
     from splitembed.export import to_dense as to_dense
     from splitembed.layer import SplitEmbedding as SplitEmbedding
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "build_split": "build",
     "Coverage": "coverage",
+    "export_vectors": "export",
     "measure_coverage": "coverage",
     "LazyAdagrad": "optimizers",
     "LazyAdam": "optimizers",

@@ -108,6 +108,21 @@ def coverage(vocabulary: Path, vectors: Path, corpus: Path | None, top: int) -> 
 
 
 @main.command()
+@click.argument("path", type=_EXISTING)
+@click.argument("output", type=_OUTPUT)
+@click.option("--format", default="glove", show_default=True, help="glove, word2vec or word2vec-binary.")
+@click.option("--skip-unwritable", is_flag=True, help="Leave out tokens that cannot stand there, such as padding.")
+def export(path: Path, output: Path, format: str, skip_unwritable: bool) -> None:  # noqa: A002
+    """Write the tokens and rows of PATH, a folder of tables or a frozen.h5, to OUTPUT, for other tools."""
+    from splitembed.export import export_vectors
+    from splitembed.split import SplitTable
+
+    source = SplitTable.open(path) if path.is_dir() or _is_trainable(path) else path
+    left_out = export_vectors(output, source, format=format, skip_unwritable=skip_unwritable)
+    click.echo(f"{output}: {format}, {_left_out(left_out)}")
+
+
+@main.command()
 @click.option("--directory", type=_OUTPUT, help="Where to leave the tables. Default: nowhere.")
 def demo(directory: Path | None) -> None:
     """Do the main job on the embedded sample: build, train, save, open again."""
@@ -118,6 +133,11 @@ def demo(directory: Path | None) -> None:
 
 
 main.add_command(bench)
+
+
+def _left_out(tokens: list[str]) -> str:
+    shown = ", ".join(map(ascii, tokens[:5])) + (", ..." if len(tokens) > 5 else "")
+    return f"{len(tokens):,} tokens left out: {shown}" if tokens else "every token"
 
 
 def _is_trainable(path: Path) -> bool:

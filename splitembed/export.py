@@ -1,10 +1,21 @@
-"""A layer or a split goes in; what leaves needs nothing of ours: a dense Keras layer, or the small trainable table."""
+"""A layer or a split goes in; what leaves needs nothing of ours: a dense Keras layer, or a file of vectors.
+
+Or the small trainable table alone, where whoever takes it has the frozen one.
+"""
 
 import os
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from splitembed.errors import SplitError
 from splitembed.split import SplitTable
+from splitembed.tables import FrozenTable, open_frozen
+from splitembed.vectors import WordVectors
+from splitembed.vectors.writing import GLOVE, Rows, write_vectors
+
+_SHARED = (("name", "name"), ("mask_zero", "mask_zero"), ("dtype", "dtype_policy"))  # options and a layer's attributes
 
 
 def save_trainable(path: str | os.PathLike[str], split_or_layer: Any) -> None:
@@ -27,19 +38,93 @@ def to_dense(layer: Any) -> Any:
         layer: a `SplitEmbedding`, or a `SplitTable`.
 
     Returns:
-        A built `keras.layers.Embedding`; all its rows train unless its `trainable` is set to False.
+        A built `keras.layers.Embedding` of the same name, dtype policy and `mask_zero`; all its rows train unless its
+        `trainable` is set to False. Frozen rows of low precision are widened to float32.
 
     Raises:
-        SplitError: neither of the two.
+        SplitError: neither of the two; or a layer with a combiner, in whose place an `Embedding` would give rows.
     """
     import keras
 
-    matrix = _as_split(layer).combine()
-    mask_zero = getattr(layer, "mask_zero", False)
-    dense = keras.layers.Embedding(*matrix.shape, mask_zero=mask_zero, name=getattr(layer, "name", None))
+    split = _as_split(layer)
+    if getattr(layer, "combiner", None) is not None:
+        raise SplitError(
+            f"{layer.name!r} combines rows ({layer.combiner!r}), and a keras.layers.Embedding does not. Pass "
+            "layer.to_split() for an Embedding of its rows, and combine what that gives."
+        )
+    matrix = split.combine()
+    options = {name: getattr(layer, attribute) for name, attribute in _SHARED if hasattr(layer, attribute)}
+    dense = keras.layers.Embedding(*matrix.shape, **options)
     dense.build()
     dense.set_weights([matrix])
     return dense
+
+
+def export_vectors(
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    format: str = GLOVE,  # noqa: A002
+    skip_unwritable: bool = False,
+) -> list[str]:
+    """Writes every token with its row as a file of vectors that other tools read; the inverse of `read_vectors`.
+
+    >>> import tempfile
+    >>> from splitembed import read_vectors
+    >>> split = SplitTable.from_matrix([[0.0, 0.0], [0.1, -2.0]], [1], vocabulary=["", "the"], padding=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     left_out = export_vectors(f"{folder}/v.bin", split, format="word2vec-binary", skip_unwritable=True)
+    ...     vectors = read_vectors(f"{folder}/v.bin")
+    >>> left_out, vectors.words, vectors.vectors.tolist() == split.lookup([1]).tolist()
+    ([''], ['the'], True)
+
+    The file is written in blocks, so memory holds the tokens and some MB. As text a number is the shortest decimal that
+    float32 reads back as the same bits.
+
+    Args:
+        path: the file to make or replace, as a whole and at once.
+        source: a `SplitTable`, or a `SplitEmbedding` with its rows as trained so far; a frozen.h5 by its path or as
+            `FrozenTable`, without its zero row; `WordVectors`.
+        format: "glove", text without a header; "word2vec", text with one; "word2vec-binary".
+        skip_unwritable: leave out tokens that cannot stand in such a file, such as the padding token "", instead of
+            refusing them.
+
+    Returns:
+        The tokens that were left out.
+
+    Raises:
+        VocabularyError: a token that cannot stand in such a file (empty, with white space, not Unicode, or the same as
+            an earlier one); or none that can.
+        SplitError: a source that is none of these or has no words; a row that is not finite.
+        VectorFormatError: a `format` that is none of the three.
+        TableFormatError, OSError: the frozen.h5 cannot be read.
+    """
+    words, rows, dim = _words_and_rows(source)
+    if words is None:
+        raise SplitError(
+            f"{source!r} has no words to write its rows by: its ids have no strings. Pass "
+            "WordVectors(words, split.combine()) with words of your own."
+        )
+    return write_vectors(path, words, rows, dim, format, skip_unwritable=skip_unwritable)
+
+
+def _words_and_rows(source: Any) -> tuple[Sequence[str] | None, Rows, int]:
+    """The words of a source, what gives their rows by place, and the length of a row."""
+    if isinstance(source, str | os.PathLike):
+        source = open_frozen(source)
+    if isinstance(source, WordVectors):
+        return source.words, source.vectors.__getitem__, source.dim
+    if isinstance(source, FrozenTable):
+        return _without_zero_row(source)
+    split = _as_split(source)
+    return split.vocabulary, split.lookup, split.dim
+
+
+def _without_zero_row(table: FrozenTable) -> tuple[Sequence[str] | None, Rows, int]:
+    if table.words is None or table.zero_row is None:
+        return table.words, table.take, table.dim
+    kept = np.delete(np.arange(table.num_frozen), table.zero_row)
+    return [table.words[row] for row in kept.tolist()], lambda places: table.take(kept[places]), table.dim
 
 
 def _as_split(split_or_layer: Any) -> SplitTable:

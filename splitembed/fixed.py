@@ -69,7 +69,9 @@ class WeightTables:
     def read(self, rows: Any) -> Any:
         """Gathers frozen rows, `rows.shape + (dim,)`, widened to float32."""
         values = ops.cast(ops.take(self._frozen.value, rows, axis=0), "float32")
-        return values if self._scale is None else values * ops.take(self._scale.value, rows, axis=0)[..., None]
+        return (
+            values if self._scale is None else values * ops.expand_dims(ops.take(self._scale.value, rows, axis=0), -1)
+        )
 
 
 def look_up_fixed(ids: Any, tables: Tables, trainable: Any) -> Any:
@@ -86,13 +88,14 @@ def look_up_fixed(ids: Any, tables: Tables, trainable: Any) -> Any:
     ids, is_id = _narrowed(ids, tables.num_tokens)
     rows = ops.take(tables.read_remap(), ids, axis=0)
     if tables.num_frozen == 0:
-        values = ops.take(trainable, ops.bitwise_invert(rows), axis=0)
+        values = ops.take(trainable, -1 - rows, axis=0)  # TFLite has no ~
     elif trainable.shape[0] == 0:
         values = tables.read(rows)
     else:
-        learned = ops.take(trainable, ops.maximum(ops.bitwise_invert(rows), 0), axis=0)
-        values = ops.where((rows < 0)[..., None], learned, tables.read(ops.maximum(rows, 0)))
-    return ops.where(is_id[..., None], values, ops.full_like(values, np.nan))
+        learned = ops.take(trainable, ops.maximum(-1 - rows, 0), axis=0)
+        values = ops.where(ops.expand_dims(rows < 0, -1), learned, tables.read(ops.maximum(rows, 0)))
+    # not full_like: tf2onnx multiplies by zeros and ones instead of choosing, unless it finds the constant NaN itself
+    return ops.where(ops.expand_dims(is_id, -1), values, ops.convert_to_tensor(np.float32(np.nan)))
 
 
 def combine_fixed(rows: Any, ids: Any, weights: Any, combiner: Literal["mean", "sum", "sqrtn"], mask_zero: bool) -> Any:
@@ -112,10 +115,10 @@ def combine_fixed(rows: Any, ids: Any, weights: Any, combiner: Literal["mean", "
     weights = ones if weights is None else ops.cast(weights, "float32")
     if mask_zero:
         weights = ops.where(ids == 0, ops.zeros_like(weights), weights)
-    total = ops.sum(rows * weights[..., None], axis=-2)
+    total = ops.sum(rows * ops.expand_dims(weights, -1), axis=-2)
     if combiner == "sum":
         return total
-    divisor = ops.sum(weights if combiner == "mean" else ops.square(weights), axis=-1)[..., None]
+    divisor = ops.sum(weights if combiner == "mean" else ops.square(weights), axis=-1, keepdims=True)
     divisor = divisor if combiner == "mean" else ops.sqrt(divisor)
     is_zero = divisor == 0
     return ops.where(is_zero, ops.zeros_like(total), total / ops.where(is_zero, ops.ones_like(divisor), divisor))
@@ -145,8 +148,9 @@ def _narrowed(ids: Any, num_tokens: int) -> tuple[Any, Any]:
         widest = dtype if _BACKEND == "jax" else "int64"  # JAX has no int64 by default, and compares unsigned ids
         wide = ops.cast(ids, _WIDER.get(dtype, widest))  # uint64 ids that turn negative are refused as such
         is_id = ops.ones_like(wide, dtype="bool")
-    is_id = ops.logical_and(is_id, ops.logical_and(wide >= 0, wide < num_tokens))
-    return ops.cast(ops.clip(wide, 0, num_tokens - 1), "int32"), is_id
+    clamped = ops.clip(wide, 0, num_tokens - 1)
+    is_id = ops.logical_and(is_id, clamped == wide)  # tf2onnx would compare by < as float32, which rounds
+    return ops.cast(clamped, "int32"), is_id
 
 
 def check_now(ids: Any, num_tokens: int) -> None:

@@ -16,6 +16,8 @@ from splitembed.constant import make_constant
 from splitembed.errors import SplitEmbedError
 from splitembed.ids import check_ids
 from splitembed.split import SplitTable
+from splitembed.tables import decode_rows
+from splitembed.tracing import exports_fixed_shapes
 
 Gradient = Literal["auto", "dense", "sparse"]
 
@@ -33,6 +35,7 @@ class Constants(tf.Module):
         self.remap = make_constant(split.remap, "remap")
         self.frozen = make_constant(split.frozen, "frozen")
         self.scale = None if split.scale is None else make_constant(split.scale, "scale")
+        self.widened: tf.Variable | None = None  # for exporters, while they are at work
 
     def read_remap(self) -> tf.Tensor:
         """int32 `(num_tokens,)`, where it lies."""
@@ -40,11 +43,21 @@ class Constants(tf.Module):
 
     def read(self, rows: tf.Tensor) -> tf.Tensor:
         """Gathers frozen rows, `rows.shape + (dim,)`, into memory of their own, widened to float32."""
-        values = tf.gather(self.frozen.read_value(), rows)
+        values = tf.gather(self._stored().read_value(), rows)
         if values.dtype == tf.uint16:
             values = tf.bitcast(values, tf.bfloat16)
         values = tf.cast(values, tf.float32)
-        return values if self.scale is None else values * tf.gather(self.scale.read_value(), rows)[..., None]
+        return values if self.scale is None else values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), -1)
+
+    def _stored(self) -> tf.Variable:
+        """The frozen rows; float32 ones where they are 16 bits wide and exported: neither format can gather all of them."""
+        if self.frozen.dtype not in (tf.float16, tf.uint16) or not exports_fixed_shapes():
+            self.widened = None
+            return self.frozen
+        if self.widened is None:
+            with tf.init_scope():
+                self.widened = make_constant(decode_rows(self.frozen.numpy()), "frozen")
+        return self.widened
 
 
 class _Wish(threading.local):
@@ -213,7 +226,11 @@ def in_xla() -> bool:
 
 
 def refuse_xla() -> None:
-    """Raises inside an XLA context."""
+    """Raises inside an XLA context, and for exporters to formats without a dynamic lookup."""
+    if exports_fixed_shapes():
+        raise SplitEmbedError(
+            'ONNX and TFLite have no dynamic lookup: leave `lookup` at "auto", which is static there.'
+        )
     if in_xla():
         raise SplitEmbedError(
             "The dynamic lookup depends on how many trained rows a batch has, which XLA would compile into code that "

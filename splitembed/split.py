@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from splitembed import tables
 from splitembed.arrays import aligned_empty, as_aligned, as_read_only
 from splitembed.coverage import Coverage
-from splitembed.errors import SplitError, TableFormatError, TokenIdError
+from splitembed.errors import FingerprintError, SplitError, TokenIdError
 from splitembed.parts import (
     as_float32,
     checked_padding,
@@ -129,21 +129,25 @@ class SplitTable:
         return cls(frozen, remap_of(chosen), rows[chosen], vocabulary=vocabulary, padding=padding)
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str], frozen: Any = None, *, verify: bool = False) -> "SplitTable":
+    def open(
+        cls, directory: str | os.PathLike[str], frozen: Any = None, *, verify: bool = False, memory_map: bool = True
+    ) -> "SplitTable":
         """Opens what `save` wrote; the frozen rows are memory-mapped where the file allows it.
 
         Args:
             directory: the folder that holds trainable.h5, or the path of the trainable table itself.
             frozen: the frozen table's path, or an opened one that several splits share; by default the frozen.h5
-                beside the trainable table, else the file that the trainable table names.
+                beside the trainable table, else the file that the trainable table names, else the one of its
+                fingerprint in a folder that the environment variable SPLITEMBED_PATH lists.
             verify: recompute the fingerprints of everything read.
+            memory_map: False reads the frozen rows into memory.
 
         Raises:
             TableFormatError: a file is foreign, cut short, damaged or too new.
             FingerprintError: the two tables do not belong together.
             FileNotFoundError: a table is not there.
         """
-        trainable, table = tables.open_pair(directory, frozen, verify=verify)
+        trainable, table = tables.open_pair(directory, frozen, verify=verify, memory_map=memory_map)
         return cls(
             table.vectors,
             trainable.remap,
@@ -171,10 +175,11 @@ class SplitTable:
             raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
         folder.mkdir(parents=True, exist_ok=True)
         frozen = folder / tables.FROZEN_NAME
-        if self._stands_on_its_file():
+        if self.frozen_file() is not None:
             self.save_trainable(folder / tables.TRAINABLE_NAME)
             return
-        if frozen.exists() and not (folder / tables.TRAINABLE_NAME).exists() and not self._is_table(frozen):
+        is_ours = (folder / tables.TRAINABLE_NAME).exists() or tables.is_frozen(frozen, self.fingerprint)
+        if frozen.exists() and not is_ours:
             raise SplitError(
                 f"{frozen} is a table by itself, which other models may stand on, and not the one of this split. Save "
                 f"the split in another folder, or move that file."
@@ -182,28 +187,42 @@ class SplitTable:
         self.save_frozen(frozen)
         self.detached().save_trainable(folder / tables.TRAINABLE_NAME)
 
-    def _stands_on_its_file(self) -> bool:
-        """Whether the frozen rows are in a file that can still be found by its path."""
-        return self.table is not None and self.table.path is not None and self._is_table(self.table.path)
-
-    def _is_table(self, path: Path) -> bool:
-        """Whether the file holds this split's frozen rows, and not others that have replaced them."""
-        try:
-            return tables.open_frozen(path).fingerprint == self.fingerprint
-        except (OSError, TableFormatError):
-            return False
+    def frozen_file(self) -> Path | None:
+        """Returns the file that the frozen rows were opened from, if it is still there and still holds them."""
+        path = None if self.table is None else self.table.path
+        return path if path is not None and tables.is_frozen(path, self.fingerprint) else None
 
     def save_frozen(self, path: str | os.PathLike[str]) -> None:
-        """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory."""
+        """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory.
+
+        Raises:
+            FingerprintError: the rows were changed in place, in memory or in the file that they are mapped from.
+        """
         if self.table is None:
             words, source = self._frozen_words(), ""
             zero_row = None if self.padding is None else int(self.remap[self.padding])
         else:
             words, source, zero_row = self.table.words, self.table.source, self.table.zero_row
-        tables.write_frozen(path, self.frozen, words=words, source=source, zero_row=zero_row, scale=self.scale)
+        tables.write_frozen(
+            path,
+            self.frozen,
+            words=words,
+            source=source,
+            zero_row=zero_row,
+            scale=self.scale,
+            fingerprint=self.fingerprint,
+        )
 
-    def save_trainable(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trainable rows, the remap and the vocabulary as a trainable.h5."""
+    def save_trainable(self, path: str | os.PathLike[str], *, frozen_path: str | None = None) -> None:
+        """Writes the trainable rows, the remap and the vocabulary as a trainable.h5.
+
+        Args:
+            path: the file to make or replace.
+            frozen_path: where it is to say that the frozen table is, absolute or relative to its own folder; by
+                default where that table was opened.
+        """
+        if frozen_path is None:
+            frozen_path = "" if self.table is None or self.table.path is None else str(self.table.path)
         tables.write_trainable(
             path,
             self.trainable,
@@ -211,7 +230,7 @@ class SplitTable:
             vocabulary=self.vocabulary,
             padding=self.padding,
             frozen_fingerprint=self.fingerprint,
-            frozen_path="" if self.table is None or self.table.path is None else str(self.table.path),
+            frozen_path=frozen_path,
         )
 
     @property
@@ -369,15 +388,41 @@ class SplitTable:
     def _widened(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
         return tables.decode_rows(self._frozen[rows], None if self.scale is None else self.scale[rows])
 
-    def detached(self) -> "SplitTable":
+    def detached(self, *, keep_table: bool = False) -> "SplitTable":
         """Returns the same split without the names of the files it came from: they may then go, or be replaced.
 
         Words are read into memory. Memory maps stay maps, which outlive the file's name.
+
+        Args:
+            keep_table: whether the frozen table stays where it is, and only the trainable one may go.
         """
         split = copy.copy(self)
         split._vocabulary = _in_memory(self._vocabulary)
-        if self.table is not None:
+        if self.table is not None and not keep_table:
             split.table = dataclasses.replace(self.table, path=None, words=_in_memory(self.table.words))
+        return split
+
+    def sharing(self, other: "SplitTable") -> "SplitTable":
+        """Returns the same split on the memory of another one's frozen rows, which are the same.
+
+        >>> frozen = np.ones((2, 1), np.float32)
+        >>> first, second = SplitTable.from_arrays(frozen, [0], []), SplitTable.from_arrays(frozen.copy(), [1], [])
+        >>> second.sharing(first).frozen is first.frozen
+        True
+
+        Raises:
+            FingerprintError: the frozen rows are others.
+        """
+        if self.fingerprint != other.fingerprint:
+            raise FingerprintError(
+                f"Splits can share frozen rows that are the same alone: these are {self.fingerprint} and "
+                f"{other.fingerprint}."
+            )
+        split = copy.copy(self)
+        split._frozen, split.scale = other._frozen, other.scale
+        if self.table is not None:
+            mapped = other.table is not None and other.table.mapped
+            split.table = dataclasses.replace(self.table, vectors=split.frozen, scale=split.scale, mapped=mapped)
         return split
 
     def _checked_ids(self, ids: ArrayLike) -> NDArray[Any]:

@@ -96,5 +96,5 @@ def test_python_m_is_the_same_command(arguments, code, text):
 
 def test_help_names_every_command():
     output = run("--help")
-    for command in ("build", "convert", "inspect", "coverage", "demo"):
+    for command in ("build", "convert", "inspect", "coverage", "export", "demo"):
         assert f"  {command} " in output

@@ -56,7 +56,7 @@ def test_called_targets_are_found():
 def test_ci_runs_both_ends_and_can_be_run():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert called_targets(text) == {"test", "lint", "types", "test-oldest"} <= targets()
+    assert called_targets(text) == {"test", "lint", "types", "test-oldest", "test-backends"} <= targets()
     assert "set -euo pipefail" in text
 
 
@@ -65,7 +65,9 @@ def test_extras_are_stamps_that_setup_cfg_knows():
     config.read(ROOT / "setup.cfg")
     stamps = set(re.findall(r"\.venv(?:-oldest)?/stamps/([a-z]+)", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert stamps - {"core"} <= set(config["options.extras_require"])
-    assert {"test", "lint", "notebooks", "bench", "bench-peers", "dev"} == set(config["options.extras_require"])
+    assert {"test", "lint", "notebooks", "bench", "bench-peers", "dev", "onnx", "litert", "backends"} == set(
+        config["options.extras_require"]
+    )
 
 
 def test_pyproject_holds_the_build_system_alone():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitembed import SplitTable
-from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+from splitembed.errors import FingerprintError, SplitError, TokenIdError, UnknownTokenError
 from splitembed.split import remap_of
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -246,3 +246,44 @@ def test_a_table_that_stands_by_itself_is_not_replaced(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SplitError, match="Received a file"):
         SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("where", ["in memory", "in a file"])
+def test_frozen_rows_that_were_changed_in_place_are_not_saved(where, tmp_path):
+    """Under their old fingerprint no one could open them again."""
+    frozen = MATRIX.copy()
+    split = SplitTable.from_arrays(frozen, [0, ~0, 3], [[7.0, 8.0, 9.0]])
+    expected = split.fingerprint
+    if where == "in a file":
+        split.save(tmp_path / "first")
+        split = SplitTable.open(tmp_path / "first")
+        content = bytearray((tmp_path / "first" / "frozen.h5").read_bytes())
+        content[content.index(frozen.tobytes())] ^= 1
+        with open(tmp_path / "first" / "frozen.h5", "r+b") as file:  # into the file itself, as no writer of ours does
+            file.write(content)
+    frozen += 1
+    (tmp_path / "second").mkdir()
+    with pytest.raises(FingerprintError, match=f"frozen.h5 are not {expected} any more, but sha256:.*changed in place"):
+        split.save_frozen(tmp_path / "second" / "frozen.h5")
+    assert not list((tmp_path / "second").iterdir())
+
+
+def test_splits_share_only_rows_that_are_the_same():
+    first, second = (SplitTable.from_arrays(MATRIX + shift, [0], np.empty((0, 3))) for shift in (0, 1))
+    with pytest.raises(FingerprintError) as caught:
+        first.sharing(second)
+    assert first.fingerprint in str(caught.value) and second.fingerprint in str(caught.value)
+    same = SplitTable.from_arrays(MATRIX.copy(), [1], np.empty((0, 3)))
+    assert np.shares_memory(same.sharing(first).frozen, first.frozen)
+    assert same.sharing(first).lookup([0]).tolist() == [MATRIX[1].tolist()]
+
+
+def test_a_split_knows_whether_its_file_still_holds_it(tmp_path):
+    split = SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3)))
+    assert split.frozen_file() is None
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path)
+    assert opened.frozen_file() == tmp_path / "frozen.h5"
+    assert opened.detached().frozen_file() is None and opened.detached(keep_table=True).frozen_file() is not None
+    SplitTable.from_arrays(MATRIX + 1, [0], np.empty((0, 3))).save_frozen(tmp_path / "frozen.h5")
+    assert opened.frozen_file() is None

@@ -85,6 +85,7 @@ from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows, 
 from splitembed.tables.frozen import FrozenTable, open_frozen
 from splitembed.tables.pairing import check_pair, open_pair
 from splitembed.tables.precision import decode_rows, dtype_name, encode_rows
+from splitembed.tables.search import SEARCH_PATH, find_frozen, is_frozen, search_path
 from splitembed.tables.streaming import FrozenWriter
 from splitembed.tables.trainable import TrainableTable, open_trainable, write_trainable
 from splitembed.tables.writing import write_frozen
@@ -92,6 +93,7 @@ from splitembed.tables.writing import write_frozen
 __all__ = [
     "FORMAT_VERSION",
     "FROZEN_NAME",
+    "SEARCH_PATH",
     "TRAINABLE_NAME",
     "FrozenTable",
     "FrozenWriter",
@@ -100,12 +102,15 @@ __all__ = [
     "decode_rows",
     "dtype_name",
     "encode_rows",
+    "find_frozen",
     "fingerprint_remap",
     "fingerprint_rows",
     "fingerprint_words",
+    "is_frozen",
     "open_frozen",
     "open_pair",
     "open_trainable",
+    "search_path",
     "write_frozen",
     "write_trainable",
 ]

@@ -1,11 +1,13 @@
 """Which frozen table belongs to a trainable one: both enter; they leave as a pair, or are refused."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from splitembed.errors import FingerprintError, TableFormatError
 from splitembed.tables.contents import FROZEN_NAME, TRAINABLE_NAME, PathLike
 from splitembed.tables.frozen import FrozenTable, open_frozen
+from splitembed.tables.search import SEARCH_PATH, find_frozen, search_path
 from splitembed.tables.trainable import TrainableTable, open_trainable
 
 
@@ -44,7 +46,11 @@ def check_pair(frozen: FrozenTable, trainable: TrainableTable) -> None:
 
 
 def open_pair(
-    directory: PathLike, frozen: FrozenTable | PathLike | None = None, *, verify: bool = False
+    directory: PathLike,
+    frozen: FrozenTable | PathLike | None = None,
+    *,
+    verify: bool = False,
+    memory_map: bool = True,
 ) -> tuple[TrainableTable, FrozenTable]:
     """Opens a trainable table and the frozen table that it belongs to.
 
@@ -61,8 +67,9 @@ def open_pair(
     Args:
         directory: the folder that holds trainable.h5, or the path of the trainable table itself.
         frozen: the frozen table, or where it is; None looks for frozen.h5 beside the trainable table, then where the
-            trainable table says that it was.
+            trainable table says that it was, then in the folders of `search_path`, by its fingerprint.
         verify: recompute the fingerprints of everything that is read.
+        memory_map: False reads the frozen rows into memory.
 
     Returns:
         The trainable and the frozen table.
@@ -76,26 +83,43 @@ def open_pair(
     path = path / TRAINABLE_NAME if path.is_dir() else path
     trainable = open_trainable(path, verify=verify)
     if frozen is None:
-        frozen = _find_frozen(path, trainable, verify)
+        frozen = _find_frozen(path, trainable, verify, memory_map)
     elif not isinstance(frozen, FrozenTable):
-        frozen = open_frozen(frozen, verify=verify)
+        frozen = open_frozen(frozen, verify=verify, memory_map=memory_map)
     check_pair(frozen, trainable)
     return trainable, frozen
 
 
-def _find_frozen(path: Path, trainable: TrainableTable, verify: bool) -> FrozenTable:
-    """The table beside may be another one: then the one that is named has its turn."""
-    beside = path.parent / FROZEN_NAME
-    named = path.parent / trainable.frozen_path  # an absolute path stands for itself
-    found = [open_frozen(place, verify=verify) for place in (beside, named) if place.is_file()]
-    for table in found:
+def _find_frozen(path: Path, trainable: TrainableTable, verify: bool, memory_map: bool) -> FrozenTable:
+    """The table beside, or where it is named, may be another one by now: then the next place has its turn."""
+    other = None
+    for place in _places(path, trainable):
+        table = open_frozen(place, verify=verify, memory_map=memory_map)
         if table.fingerprint == trainable.frozen_fingerprint:
             return table
-    if found:
-        return found[0]
-    raise FileNotFoundError(
-        f"The frozen table {trainable.frozen_fingerprint} of {path} was found neither at {beside}"
-        f"{f' nor at {named}' if trainable.frozen_path else ''}. Name it with `frozen=`."
+        other = other or table
+    if other is None:
+        raise FileNotFoundError(_nowhere(path, trainable))
+    return other
+
+
+def _beside_and_named(path: Path, trainable: TrainableTable) -> list[Path]:
+    named = [path.parent / trainable.frozen_path] if trainable.frozen_path else []  # absolute, it stands for itself
+    return [path.parent / FROZEN_NAME, *named]
+
+
+def _places(path: Path, trainable: TrainableTable) -> Iterator[Path]:
+    yield from filter(Path.is_file, _beside_and_named(path, trainable))
+    yield from find_frozen(trainable.frozen_fingerprint)
+
+
+def _nowhere(path: Path, trainable: TrainableTable) -> str:
+    places = [f"at {place}" for place in _beside_and_named(path, trainable)]
+    if search_path():
+        places.append(f"in the folders of {SEARCH_PATH} ({os.environ[SEARCH_PATH]})")
+    return (
+        f"The frozen table {trainable.frozen_fingerprint} of {path} was not found {', nor '.join(places)}. Name it "
+        f"with `frozen=`, or list the folder that holds it in the environment variable {SEARCH_PATH}."
     )
 
 

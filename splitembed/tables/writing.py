@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import SplitError
+from splitembed.errors import FingerprintError, SplitError
 from splitembed.tables.contents import FROZEN_FORMAT, PathLike, store_text
 from splitembed.tables.files import publishing
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
@@ -27,6 +27,7 @@ def write_frozen(
     source: str = "",
     zero_row: int | None = None,
     scale: NDArray[np.float32] | None = None,
+    fingerprint: str | None = None,
 ) -> str:
     """Writes rows that are there already as a frozen.h5, in blocks, so that a memory map is never read whole.
 
@@ -35,9 +36,9 @@ def write_frozen(
     >>> from splitembed.tables import open_frozen
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "frozen.h5"
-    ...     fingerprint = write_frozen(path, np.eye(2, 3, dtype=np.float32), words=["the", "of"])
+    ...     found = write_frozen(path, np.eye(2, 3, dtype=np.float32), words=["the", "of"])
     ...     table = open_frozen(path)
-    ...     print(table.vectors.tolist(), list(table.words), table.fingerprint == fingerprint)
+    ...     print(table.vectors.tolist(), list(table.words), table.fingerprint == found)
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ['the', 'of'] True
 
     Args:
@@ -47,12 +48,14 @@ def write_frozen(
         source: where the rows came from, for people.
         zero_row: a row that is all zero, for padding ids, or None.
         scale: float32 `(num_frozen,)`, with int8 alone.
+        fingerprint: what the rows are known to have, or None; nothing is written if they have another one.
 
     Returns:
         The fingerprint of the rows.
 
     Raises:
         SplitError: arguments that do not fit together.
+        FingerprintError: the rows are not those of `fingerprint`.
         VocabularyError: a word that cannot be stored.
     """
     _check_arguments(vectors, scale, zero_row)
@@ -60,11 +63,16 @@ def write_frozen(
     with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE) as file:
         store_attributes(file, dtype_name(vectors.dtype), vectors.shape[1], source, zero_row)
         store_words(file, "words", packed)
-        fingerprint = Fingerprint()
-        store_array(file, "vectors", vectors, fingerprint)
+        of_rows = Fingerprint()
+        store_array(file, "vectors", vectors, of_rows)
         if scale is not None:
-            store_array(file, "scale", scale, fingerprint)
-        finished = fingerprint.finish(describe_rows(dtype_name(vectors.dtype), *vectors.shape))
+            store_array(file, "scale", scale, of_rows)
+        finished = of_rows.finish(describe_rows(dtype_name(vectors.dtype), *vectors.shape))
+        if fingerprint not in (None, finished):
+            raise FingerprintError(
+                f"The rows for {path} are not {fingerprint} any more, but {finished}: they were changed in place, in "
+                f"memory or in the file that they are mapped from. Take them from their source again."
+            )
         store_text(file, fingerprint=finished)
     return finished
 
