@@ -1,7 +1,8 @@
 """A vocabulary and pretrained vectors go in; a `SplitTable` comes out: what is known is frozen, the rest trains."""
 
+import itertools
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def build_split(
         TokenIdError, UnknownTokenError: `trainable_tokens` names what the vocabulary does not hold.
     """
     tokens = read_vocabulary(vocabulary, padding=padding, unknown=unknown)
-    matchable = [tokens.tokens[place] for place in np.flatnonzero(tokens.is_ordinary)]
+    matchable = list(itertools.compress(tokens.tokens, tokens.is_ordinary.tolist()))
     vectors = read_vectors(source, None if extend_vocabulary else matchable)
     known = _match(tokens, vectors)
     if matchable and (known == _NO_ROW).all():
@@ -108,23 +109,26 @@ def build_split(
     return split if frozen_dtype is None else split.with_frozen_dtype(frozen_dtype)
 
 
-def _words_and_rows(vectors: WordVectors) -> Iterable[tuple[str, int]]:
-    """The words with their rows; in a frozen table "" is the word of rows that have none, such as the zero row."""
-    rows = ((word, row) for row, word in enumerate(vectors.words))
-    return rows if vectors.table is None else ((word, row) for word, row in rows if word)
+def _rows_of_words(vectors: WordVectors) -> dict[str, int]:
+    """The words with their rows, last row first; in a frozen table "" is the word of rows that have none."""
+    words = list(vectors.words)
+    row_of = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))  # the first of two rows counts
+    if vectors.table is not None:
+        row_of.pop("", None)
+    return row_of
 
 
 def _match(tokens: Vocabulary, vectors: WordVectors) -> NDArray[np.int64]:
     """`(num_tokens,)`: the vectors' row of each token, or -1; reserved ids never match."""
-    row_of = dict(reversed(list(_words_and_rows(vectors))))  # of a word that comes again, the first row counts
-    known = np.fromiter((row_of.get(token, _NO_ROW) for token in tokens.tokens), np.int64, tokens.num_tokens)
+    row_of = _rows_of_words(vectors)
+    known = np.fromiter(map(row_of.get, tokens.tokens, itertools.repeat(_NO_ROW)), np.int64, tokens.num_tokens)
     known[~tokens.is_ordinary] = _NO_ROW
     return known
 
 
 def _extra(tokens: Vocabulary, vectors: WordVectors) -> tuple[list[str], list[int]]:
     """The words that the vocabulary lacks, and their rows."""
-    extra = {word: row for word, row in reversed(list(_words_and_rows(vectors))) if word not in tokens.index}
+    extra = {word: row for word, row in _rows_of_words(vectors).items() if word not in tokens.index}
     return list(reversed(extra)), list(reversed(extra.values()))
 
 
@@ -175,16 +179,23 @@ def _frozen_part(
         if padding is not None:
             remap[padding] = _zero_row(vectors)
         return vectors.table.vectors, remap
-    used, place = np.unique(rows, return_inverse=True)
-    num_missing = int(used.size > 0 and used[0] == _NO_ROW)
-    used = used[num_missing:]
-    frozen = aligned_empty((len(used) + (padding is not None), vectors.vectors.shape[1]), np.float32)
-    np.take(vectors.vectors, used, axis=0, out=frozen[: len(used)])
-    remap = (place - num_missing).astype(np.int32)
+    used, place_of = _used_rows(rows, len(vectors))
+    remap = place_of[rows].astype(np.int32)
+    if len(used) == len(vectors) and padding is None:
+        return vectors.vectors, remap
+    frozen = aligned_empty((len(used) + (padding is not None), vectors.dim), np.float32)
+    np.take(vectors.vectors, used, axis=0, out=frozen[: len(used)], mode="clip")  # other modes copy once more
     if padding is not None:
         frozen[-1] = 0
         remap[padding] = len(used)
     return frozen, remap
+
+
+def _used_rows(rows: NDArray[np.int64], num_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that occur, in order; and for each row its place among them, or garbage if it does not occur."""
+    is_used = np.zeros(num_rows + 1, bool)
+    is_used[rows] = True  # the last one stands for -1
+    return np.flatnonzero(is_used[:-1]), np.cumsum(is_used) - 1
 
 
 def _zero_row(vectors: WordVectors) -> int:
@@ -203,10 +214,10 @@ def _trainable_part(
     """The trainable rows in id order: known tokens start from their vector, the others from the initializer."""
     rows = known[trains]
     is_known = rows != _NO_ROW
-    result = np.empty((len(rows), vectors.vectors.shape[1]), np.float32)
-    result[is_known] = vectors.vectors[rows[is_known]]
-    matched = np.unique(known[known != _NO_ROW])
-    reference = vectors.vectors[matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)]]
+    result = np.empty((len(rows), vectors.dim), np.float32)
+    result[is_known] = vectors.take(rows[is_known])
+    matched, _ = _used_rows(known, len(vectors))
+    reference = vectors.take(matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)])
     num_oov = int(np.count_nonzero(~is_known))
     result[~is_known] = initialize_rows(initializer, num_oov, result.shape[1], reference=reference, seed=seed)
     return result

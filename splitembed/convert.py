@@ -28,7 +28,7 @@ def save_frozen(
     ...     print(table.vectors.tolist(), list(table.words), table.zero_row)
     [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]] ['the', 'of', ''] 2
 
-    Memory holds one block of rows and the words.
+    Memory holds a few blocks of rows and the words.
 
     Args:
         path: the file to make or replace, as a whole and at once.

@@ -93,10 +93,17 @@ def pack_words(words: Iterable[str]) -> Packed:
         return words.packed()
     if isinstance(words, (str, bytes)):
         raise VocabularyError(f"Words must be a sequence of strings; found one {type(words).__name__}: {words[:40]!r}.")
-    encoded = [encode_word(word) for word in words]
+    encoded = _encode_words(list(words))
     offsets = np.zeros(len(encoded) + 1, np.uint64)
     np.cumsum(np.fromiter(map(len, encoded), np.uint64, len(encoded)), out=offsets[1:])
     return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+def _encode_words(words: list[str]) -> list[bytes]:
+    try:
+        return list(map(str.encode, words))  # twice as fast as one call of `encode_word` after another
+    except (UnicodeEncodeError, TypeError):
+        return list(map(encode_word, words))
 
 
 def unpack_words(utf8: NDArray[Any], offsets: NDArray[Any]) -> list[str]:

@@ -7,6 +7,8 @@ import pytest
 
 from splitembed import SplitTable, build_split, save_frozen
 from splitembed.errors import NoMatchWarning, SplitError, TokenIdError, UnknownTokenError
+from splitembed.tables import FrozenTable
+from splitembed.vectors import WordVectors
 
 VECTORS = {
     "the": [1.0, 1.5],
@@ -196,3 +198,26 @@ def test_rows_without_a_word_match_no_token(tmp_path):
     split = build(["[UNK]", "a"], tmp_path / "u.h5", extend_vocabulary=True)
     assert list(split.vocabulary) == ["[UNK]", "a"]
     assert build(["a", ""], tmp_path / "u.h5", padding=None).trainable_ids.tolist() == [1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_a_shared_table_of_low_precision_is_not_widened_as_a_whole(tmp_path, monkeypatch, dtype):
+    source = {f"w{number}": [number / 8, 1.0] for number in range(1000)}
+    table = save_frozen(tmp_path / "glove.h5", source, dtype=dtype)
+    taken = []
+    take = FrozenTable.take
+    monkeypatch.setattr(FrozenTable, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
+    monkeypatch.setattr(WordVectors, "vectors", None)  # which would widen every row
+    split = build(["", "w7", "w300", "new", "w2"], table, trainable_tokens=["w300"])
+    assert np.shares_memory(split.frozen, table.vectors) and sum(taken) <= 2 * 3
+    assert split.trainable.tolist() == [*take(table, [300]).tolist(), [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("padding", [None, 0])
+def test_every_row_that_is_used_is_held_once(padding):
+    words = ["<pad>", "b", "c", "a", "oov"]
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2) + 1
+    split = build(words, (["a", "b", "c"], rows), padding=padding)
+    assert split.frozen.tolist() == rows.tolist() + ([] if padding is None else [[0.0, 0.0]])
+    assert split.lookup([1, 2, 3]).tolist() == rows[[1, 2, 0]].tolist()
+    assert not np.shares_memory(split.frozen, rows)

@@ -1,7 +1,10 @@
 """save_frozen: every source becomes the same table, streamed, with a zero row at its end."""
 
+import errno
 import gzip
+import itertools
 import struct
+import threading
 import tracemalloc
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 from splitembed.convert import save_frozen
 from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError
 from splitembed.tables import open_frozen
-from splitembed.vectors import read_vectors
+from splitembed.tables.spool import Spool
+from splitembed.vectors import read_vectors, streams
 
 WORDS = ["the", "at me@x.org", "\u3000"]
 ROWS = np.array([[0.5, 2.0], [3.0, 0.1], [5.0, -6.0]], np.float32)
@@ -73,6 +77,25 @@ def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, content):
     assert list((tmp_path / "tables").iterdir()) == []
 
 
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"w{number} {number} 0.5\n" for number in range(10_000)))
+    (tmp_path / "tables").mkdir()
+    append, num_blocks = Spool.append, itertools.count()
+
+    def fill_the_disk(spool, numbers):
+        if next(num_blocks) == 40:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(spool, numbers)
+
+    monkeypatch.setattr(Spool, "append", fill_the_disk)
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 1000)
+    with pytest.raises(OSError, match="No space left"):
+        save_frozen(tmp_path / "tables" / "frozen.h5", path)
+    assert list((tmp_path / "tables").iterdir()) == []
+    assert not any(thread.name.startswith("splitembed") for thread in threading.enumerate())
+
+
 def test_doubts_are_told_or_refused(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"3 2\nthe 1 nan\nthe 3 4\n")
     with pytest.warns(VectorFileWarning, match=r"came again.*replaced by 0.*header says 3") as caught:
@@ -89,12 +112,13 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
     assert save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt").vectors.tolist() == [[0, 0, 0]]
 
 
-def test_memory_follows_the_words_and_not_the_rows(tmp_path):
+def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 18)  # so that a table of 48 MB is much, for any number of threads
     path = tmp_path / "vectors.txt"
     numbers = " ".join(["0.123456"] * 300)
-    path.write_text("".join(f"w{number} {numbers}\n" for number in range(20_000)))
+    path.write_text("".join(f"w{number} {numbers}\n" for number in range(40_000)))
     tracemalloc.start()
     table = save_frozen(tmp_path / "frozen.h5", path, progress=False)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert table.vectors.nbytes > 24_000_000 > 2 * peak
+    assert table.vectors.nbytes > 48_000_000 > 2 * peak

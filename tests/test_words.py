@@ -31,6 +31,12 @@ def test_unpack_is_the_inverse_of_pack(words):
     assert unpack_words(utf8, offsets) == words
 
 
+@pytest.mark.parametrize("words", [["the", "\udcff", "é"], ["the", "of"], [np.str_("a"), "\udcff"], []])
+def test_any_iterable_of_words_is_packed(words):
+    utf8, offsets = pack_words(word for word in words)
+    assert unpack_words(utf8, offsets) == words
+
+
 def test_P1_odd_words_come_back_exactly():
     assert unpack_words(*pack_words(ODD_WORDS)) == ODD_WORDS
 

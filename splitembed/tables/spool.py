@@ -49,8 +49,11 @@ class Spool:
         num_rows = self._size // row_size if row_size else 0
         stored = create_dataset(file, name, (num_rows, *row_shape), self._dtype)
         self._file.seek(0)
+        memory: NDArray[Any] | None = None  # the first block is the longest: fresh memory for each costs as much again
         for block in row_blocks(num_rows, row_size * self._dtype.itemsize):
-            part = np.empty((block.stop - block.start, *row_shape), self._dtype)
+            if memory is None:
+                memory = np.empty((block.stop, *row_shape), self._dtype)
+            part = memory[: block.stop - block.start]
             self._file.readinto(_as_bytes(part))
             if fingerprint is not None:
                 fingerprint.add(part)

@@ -86,7 +86,7 @@ class FrozenWriter:
         if not self._spools:
             raise SplitError("FrozenWriter takes rows only inside its `with` block.")
         block = self._checked(rows, len(words))
-        stored, scale = encode_rows(block, self.dtype, self.num_frozen)
+        stored, scale = self._encoded(block)
         utf8, offsets = pack_words(words)
         self.dim = block.shape[1]
         self._spools["vectors"].append(stored)
@@ -98,6 +98,11 @@ class FrozenWriter:
         self._spools["words/offsets"].append(offsets[1:] + np.uint64(self._num_word_bytes))
         self._num_word_bytes += len(utf8)
         self.num_frozen += len(block)
+
+    def _encoded(self, block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+        if self.dtype == "float32" and block.dtype == np.float32:  # nothing to round, so nothing to look for
+            return block, None
+        return encode_rows(block, self.dtype, self.num_frozen)
 
     def _checked(self, rows: ArrayLike, num_words: int) -> NDArray[Any]:
         block = np.asarray(rows)

@@ -1,13 +1,12 @@
 """What reading gives: blocks of words and rows while it goes on, `WordVectors` at its end."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from splitembed.arrays import aligned_empty
+from splitembed.arrays import aligned_empty, as_read_only
 from splitembed.tables import FrozenTable
 
 
@@ -23,46 +22,91 @@ class Block(NamedTuple):
     vectors: NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class WordVectors:
     """Pretrained words and their rows.
 
     >>> vectors = WordVectors(["the", "of"], np.array([[1, 2], [3, 4]], np.float32), source="by hand")
     >>> vectors, len(vectors), vectors.dim
     (<WordVectors of by hand: 2 words x 2>, 2, 2)
+    >>> vectors.take([1]).tolist()
+    [[3.0, 4.0]]
 
     Args:
         words: distinct strings, one for each row.
-        vectors: float32 `(num_words, dim)`.
+        vectors: float32 `(num_words, dim)`; None for those of `table`, widened as a whole only if they are asked for.
         source: where they came from, for people.
         table: the frozen.h5 in which the rows stand, if they do: row `i` of `vectors` is then row `i` of the table, in
             the same memory where the table is float32.
     """
 
-    words: Sequence[str]
-    vectors: NDArray[np.float32]
-    source: str = ""
-    table: FrozenTable | None = None
+    def __init__(
+        self,
+        words: Sequence[str],
+        vectors: NDArray[np.float32] | None,
+        source: str = "",
+        table: FrozenTable | None = None,
+    ) -> None:
+        self.words, self.source, self.table = words, source, table
+        self._vectors = vectors
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """The rows, float32 `(num_words, dim)`."""
+        if self._vectors is None:
+            self._vectors = as_read_only(self.take(np.arange(len(self))))
+        return self._vectors
+
+    def take(self, rows: ArrayLike) -> NDArray[np.float32]:
+        """Gathers rows as float32, and widens no others."""
+        if self._vectors is None:
+            assert self.table is not None
+            return self.table.take(rows)
+        taken: NDArray[np.float32] = self._vectors[np.asarray(rows)]
+        return taken
 
     @property
     def dim(self) -> int:
         """Length of a row."""
-        return int(self.vectors.shape[1])
+        return int(self.vectors.shape[1]) if self.table is None else self.table.dim
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self.words)
 
     def __repr__(self) -> str:
         return f"<WordVectors of {self.source}: {len(self)} words x {self.dim}>"
 
 
-def stack_blocks(blocks: list[Block]) -> tuple[list[str], NDArray[np.float32]]:
-    """Puts blocks into one list and one aligned matrix, and empties `blocks`, so that rows are not held twice.
+def stack_blocks(blocks: Iterable[Block], most_rows: int) -> tuple[list[str], NDArray[np.float32]]:
+    """Puts blocks, as they come, into one list and one aligned matrix.
 
     >>> ones = np.ones((1, 2), np.float32)
-    >>> words, vectors = stack_blocks([Block(["the"], ones), Block(["of"], 2 * ones)])
+    >>> words, vectors = stack_blocks([Block(["the"], ones), Block(["of"], 2 * ones)], most_rows=9)
     >>> words, vectors.tolist()
     (['the', 'of'], [[1.0, 1.0], [2.0, 2.0]])
+
+    Args:
+        blocks: at least one, all with rows of the same length.
+        most_rows: there are no more; the room for others is never touched, so the system gives no memory for it.
+
+    Returns:
+        The words, and float32 `(num_words, dim)`.
+    """
+    words: list[str] = []
+    vectors: NDArray[np.float32] | None = None
+    for block in blocks:
+        if vectors is None:
+            vectors = aligned_empty((most_rows, block.vectors.shape[1]), np.float32)
+        vectors[len(words) : len(words) + len(block.words)] = block.vectors
+        words += block.words
+    assert vectors is not None
+    return words, vectors[: len(words)]
+
+
+def gather_blocks(blocks: list[Block]) -> tuple[list[str], NDArray[np.float32]]:
+    """Does the same where nothing is known of the number of rows, and empties `blocks`, so that none is held twice.
+
+    >>> gather_blocks([Block(["the"], np.ones((1, 2), np.float32))])
+    (['the'], array([[1., 1.]], dtype=float32))
 
     Args:
         blocks: at least one, all with rows of the same length.
@@ -70,11 +114,6 @@ def stack_blocks(blocks: list[Block]) -> tuple[list[str], NDArray[np.float32]]:
     Returns:
         The words, and float32 `(num_words, dim)`.
     """
-    words: list[str] = []
-    vectors = aligned_empty((sum(len(block.words) for block in blocks), blocks[0].vectors.shape[1]), np.float32)
+    most_rows = sum(len(block.words) for block in blocks)
     blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        vectors[len(words) : len(words) + len(block.words)] = block.vectors
-        words += block.words
-    return words, vectors
+    return stack_blocks((blocks.pop() for _ in range(len(blocks))), most_rows)

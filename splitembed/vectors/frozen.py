@@ -6,7 +6,7 @@ import numpy as np
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
-from splitembed.tables import FrozenTable, decode_rows
+from splitembed.tables import FrozenTable
 from splitembed.vectors.blocks import Block, WordVectors
 from splitembed.vectors.intake import Intake
 
@@ -23,7 +23,7 @@ def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
 
     Returns:
         All words with their rows; a zero row at the end of the table is left out. Rows stored as float32 are not
-        copied, others are widened.
+        copied, others are widened when they are asked for.
 
     Raises:
         VectorFormatError: the table holds no words, or has another dim.
@@ -33,9 +33,8 @@ def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
     if table.zero_row == num_words - 1:
         num_words -= 1
         words = words[:num_words]
-    scale = None if table.scale is None else table.scale[:num_words]
-    rows = decode_rows(table.vectors[:num_words], scale)
-    return WordVectors(words, as_read_only(rows), intake.source, table)
+    rows = as_read_only(table.vectors[:num_words]) if table.dtype == "float32" else None
+    return WordVectors(words, rows, intake.source, table)
 
 
 def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:

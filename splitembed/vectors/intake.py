@@ -38,6 +38,7 @@ class Intake:
     """
 
     unit = "line"  # what places count; a reader of something else sets its own
+    most_rows: int | None = None  # that a reader will give: set before its first block, where it can tell
 
     def __init__(
         self,
@@ -97,16 +98,18 @@ class Intake:
         return Block(words, self._finite(words, rows, places))
 
     def _first_comers(self, words: list[str], places: Places) -> Sequence[int]:
-        distinct = set(words)
-        if len(distinct) == len(words) and self._seen.isdisjoint(distinct):  # nearly always: no loop then
-            self._seen |= distinct
-            return range(len(words))
+        seen, num_seen = self._seen, len(self._seen)
+        if seen.isdisjoint(words):  # nearly always, and nearly always the words are distinct: no loop then
+            seen.update(words)
+            if len(seen) == num_seen + len(words):
+                return range(len(words))
+            seen.difference_update(words)
         kept = []
         for index, word in enumerate(words):
-            if word in self._seen:
+            if word in seen:
                 self.doubts.add(DUPLICATE, f"{self.unit} {places[index]}")
             else:
-                self._seen.add(word)
+                seen.add(word)
                 kept.append(index)
         return kept
 
@@ -136,6 +139,15 @@ class Intake:
         return np.where(finite, narrow, np.float32(0))
 
 
+def all_strings(words: Iterable[Any]) -> bool:
+    """Says whether all are strings, in half the time of looking at each.
+
+    >>> all_strings(["the", np.str_("of")]), all_strings(["the", b"of"])
+    (True, False)
+    """
+    return all(issubclass(kind, str) for kind in set(map(type, words)))
+
+
 def decode_words(words: Sequence[bytes]) -> list[str]:
     r"""Turns bytes into strings as `decode_word` does, all at once where all are UTF-8.
 
@@ -151,12 +163,12 @@ def decode_words(words: Sequence[bytes]) -> list[str]:
 def _tokens(vocabulary: Iterable[str]) -> frozenset[str]:
     if isinstance(vocabulary, (str, bytes)) or not isinstance(vocabulary, Iterable):
         raise VocabularyError(f"`vocabulary` must be an iterable of tokens. Received: {vocabulary!r}.")
-    tokens = tuple(vocabulary)
-    for place, token in enumerate(tokens):
-        if not isinstance(token, str):
-            raise VocabularyError(
-                f"`vocabulary` must hold strings; token {place} is {token!r} of type {type(token).__name__}."
-            )
+    tokens: tuple[Any, ...] = tuple(vocabulary)
+    if not all_strings(tokens):
+        place, token = next((place, token) for place, token in enumerate(tokens) if not isinstance(token, str))
+        raise VocabularyError(
+            f"`vocabulary` must hold strings; token {place} is {token!r} of type {type(token).__name__}."
+        )
     return frozenset(tokens)
 
 

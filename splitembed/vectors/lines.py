@@ -5,7 +5,7 @@ eight bytes of every line up to its first separator, and looks them up in a tabl
 set (at the wanted words and a few others) the whole first field is compared. Measured: half the time of a loop.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,20 +40,12 @@ class Lines:
         self._stream, self._layout, self._intake = stream, layout, intake
         wanted = intake.wanted_bytes
         self._choose = _all_lines if wanted is None else _FirstFields(wanted).choose
+        self._longest = MOST_BYTES_A_WORD + MOST_BYTES_A_NUMBER * layout.dim
         self.num_lines = layout.num_lines  # passed so far
 
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+    def chunks(self) -> Generator[bytes, None, None]:
+        """Chunks that end where a line ends, all but the last; each is to go on to `cut` or `skip`, in order."""
         self._stream.reader.read(self._layout.start)
-        for text in self._whole_lines():
-            first_number = self.num_lines + 1
-            num_lines, chosen = self._choose(text)
-            self.num_lines += num_lines
-            for index, line in chosen:
-                yield first_number + index, line
-
-    def _whole_lines(self) -> Iterator[bytes]:
-        """Chunks that end where a line ends."""
-        longest = MOST_BYTES_A_WORD + MOST_BYTES_A_NUMBER * self._layout.dim
         begun: list[bytes] = []
         while chunk := self._stream.reader.read(streams.CHUNK_BYTES):
             end = chunk.rfind(b"\n") + 1
@@ -61,15 +53,24 @@ class Lines:
                 yield b"".join((*begun, memoryview(chunk)[:end]))
                 begun = []
             begun.append(chunk[end:])
-            if sum(map(len, begun)) > longest:
-                raise self._too_long(longest)
+            if sum(map(len, begun)) > self._longest:
+                break  # `cut` refuses it, and knows the number of the line
         if any(begun):
             yield b"".join(begun)
 
-    def _too_long(self, longest: int) -> Exception:
-        return self._intake.error(
-            self.num_lines + 1, f"a line of more than {longest} bytes", "a word and its numbers", "The file is damaged."
-        )
+    def cut(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
+        """The lines of a chunk that may be wanted, with their numbers."""
+        if len(chunk) > self._longest and b"\n" not in chunk:
+            found = f"a line of more than {self._longest} bytes"
+            raise self._intake.error(self.num_lines + 1, found, "a word and its numbers", "The file is damaged.")
+        num_lines, chosen = self._choose(chunk)
+        first = self.skip(num_lines)
+        return ((first + index, line) for index, line in chosen)
+
+    def skip(self, num_lines: int) -> int:
+        """Counts lines that are read elsewhere, and returns the number of the first."""
+        self.num_lines += num_lines
+        return self.num_lines - num_lines + 1
 
 
 def _all_lines(text: bytes) -> tuple[int, Iterator[tuple[int, bytes]]]:

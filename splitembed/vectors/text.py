@@ -1,15 +1,18 @@
 """GloVe text, word2vec text and fastText .vec: a stream of lines enters, blocks of words and rows leave."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.ahead import map_ahead, take_ahead
 from splitembed.vectors.blocks import Block
 from splitembed.vectors.decimals import TAB_TO_SPACE, NotANumberError, parse_decimals
 from splitembed.vectors.doubts import BLANK, Doubts
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.lines import Lines
+from splitembed.vectors.plain_lines import parse_plain_lines
 from splitembed.vectors.sniff import ROW_END, Layout
 from splitembed.vectors.streams import Stream
 
@@ -33,19 +36,55 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
     Raises:
         VectorFormatError: a line with too few numbers, or with something else in their place.
     """
-    lines, batch, blank = Lines(stream, layout, intake), _Batch(layout.dim, intake), _BlankLines()
-    for number, line in lines:
-        row = line.rstrip(ROW_END)
-        if not row:
-            blank.add(number)
-            continue
-        batch.add(number, row)
-        if batch.num_bytes >= BATCH_BYTES:
-            yield batch.take()
-    yield batch.take()
-    num_blank = blank.tell(intake.doubts, lines.num_lines)
-    num_rows = lines.num_lines - layout.num_lines - num_blank
-    intake.doubts.check_header(layout.num_rows, num_rows, layout.num_lines)
+    reader = _Reader(Lines(stream, layout, intake), layout, intake)
+    yield from reader.chosen_rows() if intake.wanted is not None else reader.all_rows()
+    reader.finish()
+
+
+class _Reader:
+    """Reads the chunks of a text: all at once where every line is plain, else line by line."""
+
+    def __init__(self, lines: Lines, layout: Layout, intake: Intake) -> None:
+        self._lines, self._layout, self._intake = lines, layout, intake
+        self._batch, self._blank = _Batch(layout.dim, intake), _BlankLines()
+
+    def all_rows(self) -> Iterator[Block]:
+        """The rows of all lines, made while those before them are used."""
+        return take_ahead(self._all_rows())
+
+    def _all_rows(self) -> Generator[Block, None, None]:
+        parse = functools.partial(parse_plain_lines, dim=self._layout.dim)
+        for chunk, plain in map_ahead(parse, self._lines.chunks()):
+            if plain is None:
+                yield from self._cut(chunk)
+                yield self._batch.take()
+            else:
+                first = self._lines.skip(len(plain.words))
+                places = range(first, first + len(plain.words))
+                yield self._intake.admit(decode_words(plain.words), plain.rows, places)
+        yield self._batch.take()
+
+    def chosen_rows(self) -> Iterator[Block]:
+        """The rows of wanted words."""
+        for chunk in take_ahead(self._lines.chunks()):
+            yield from self._cut(chunk)
+        yield self._batch.take()
+
+    def _cut(self, chunk: bytes) -> Iterator[Block]:
+        for number, line in self._lines.cut(chunk):
+            row = line.rstrip(ROW_END)
+            if not row:
+                self._blank.add(number)
+                continue
+            self._batch.add(number, row)
+            if self._batch.num_bytes >= BATCH_BYTES:
+                yield self._batch.take()
+
+    def finish(self) -> None:
+        """Counts what is doubtful in the whole."""
+        doubts, header = self._intake.doubts, self._layout
+        num_blank = self._blank.tell(doubts, self._lines.num_lines)
+        doubts.check_header(header.num_rows, self._lines.num_lines - header.num_lines - num_blank, header.num_lines)
 
 
 class _Batch:

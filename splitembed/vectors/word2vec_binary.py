@@ -4,14 +4,16 @@ Below the header each record is the word, a space and dim little-endian float32;
 gensim does not. Source of the format: Mikolov et al., `word2vec.c`, 2013.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Generator, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors import streams
+from splitembed.vectors.ahead import take_ahead
 from splitembed.vectors.blocks import Block
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.lines import MOST_BYTES_A_WORD
@@ -20,6 +22,8 @@ from splitembed.vectors.streams import Stream
 
 FLOAT_BYTES = 4
 LARGEST_DIM = 1 << 24  # a header that says more is none
+
+Places = NDArray[np.int64]
 
 
 def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Block]:
@@ -38,12 +42,19 @@ def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bl
     """
     intake.unit = "byte"
     _check_header(stream, layout, intake)
+    intake.most_rows = _most_rows(stream, layout, intake)
     cutter = _Cutter(layout, _have_line_feeds(stream.head[layout.start :], FLOAT_BYTES * layout.dim), intake)
-    stream.reader.read(layout.start)
-    while chunk := stream.reader.read(streams.CHUNK_BYTES):
-        yield cutter.cut(chunk)
-    yield cutter.finish()
+    for words, rows, places in take_ahead(cutter.cut_all(stream.reader)):
+        yield intake.admit(words, rows, places)
     intake.doubts.check_header(layout.num_rows, cutter.num_rows, layout.num_lines)
+
+
+class _Records(NamedTuple):
+    """Consecutive records."""
+
+    words: list[str]
+    rows: NDArray[np.float32]
+    places: Places  # in the file, of their first bytes
 
 
 class _Cutter:
@@ -53,72 +64,85 @@ class _Cutter:
         self._dim, self._has_line_feeds = layout.dim, has_line_feeds
         self._intake, self._wanted = intake, intake.wanted_bytes
         self._row_bytes = FLOAT_BYTES * layout.dim
-        self._step = 1 + self._row_bytes + has_line_feeds  # from a record's space to the next record
+        self._after = self._row_bytes + has_line_feeds  # bytes from a record's space to the next record
+        self._space_and_row = re.compile(rb" .{%d}" % self._after, re.DOTALL)
         self._rest, self._place = b"", layout.start
         self.num_rows = 0
 
-    def cut(self, chunk: bytes) -> Block:
-        """The wanted rows of the records that the chunk completes."""
+    def cut_all(self, reader: BinaryIO) -> Generator[_Records, None, None]:
+        """The wanted records of a file, chunk by chunk."""
+        reader.read(self._place)
+        while chunk := reader.read(streams.CHUNK_BYTES):
+            yield self._cut(chunk)
+        yield self._finish()
+
+    def _cut(self, chunk: bytes) -> _Records:
+        """The wanted ones of the records that the chunk completes."""
         data = self._rest + chunk
-        spaces = self._find_spaces(data)
-        starts = [0, *(space + self._step for space in spaces)]  # the last one is where the rest begins
-        end = starts.pop()
-        self._check_line_feeds(data, spaces)
-        block = self._block(data, starts, spaces)
+        words, ends = self._find_records(data)
+        self._check_line_feeds(data, ends)
+        records = self._wanted_records(data, words, ends)
+        end = int(ends[-1]) if len(ends) else 0
         self._rest, self._place = data[end:], self._place + end
-        self.num_rows += len(spaces)
+        self.num_rows += len(ends)
         if len(self._rest) > MOST_BYTES_A_WORD and b" " not in self._rest:
             raise self._error(self._place, f"{len(self._rest)} bytes without a space")
-        return block
+        return records
 
-    def finish(self) -> Block:
+    def _finish(self) -> _Records:
         """The last row, if only its LF is missing; anything else that is left is an error."""
         rest = self._rest
-        block = self.cut(b"\n") if rest and self._has_line_feeds else self.cut(b"")
+        records = self._cut(b"\n") if rest and self._has_line_feeds else self._cut(b"")
         if self._rest.strip(b"\n"):
             raise self._error(self._place, f"the last {len(rest)} bytes, a record that is cut short")
-        return block
+        return records
 
-    def _find_spaces(self, data: bytes) -> list[int]:
-        """Where the word of each whole record ends."""
-        spaces: list[int] = []
-        find, add, step, last = data.find, spaces.append, self._step, len(data) - self._step
-        space = find(b" ")
-        while 0 <= space <= last:
-            add(space)
-            space = find(b" ", space + step)
-        return spaces
+    def _find_records(self, data: bytes) -> tuple[bytes, Places]:
+        """The words of all whole records, each with its space, and where the records end."""
+        words, num_records = self._space_and_row.subn(b" ", data)
+        spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))[:num_records]
+        ends = spaces + 1 + self._after * np.arange(1, num_records + 1)
+        return words[: int(spaces[-1]) + 1 if num_records else 0], ends
 
-    def _check_line_feeds(self, data: bytes, spaces: list[int]) -> None:
-        if not (self._has_line_feeds and spaces):
+    def _check_line_feeds(self, data: bytes, ends: Places) -> None:
+        if not self._has_line_feeds:
             return
-        ends = np.asarray(spaces) + 1 + self._row_bytes
-        wrong = np.frombuffer(data, np.uint8)[ends] != ord("\n")
+        wrong = np.frombuffer(data, np.uint8)[ends - 1] != ord("\n")
         if wrong.any():
-            end = int(ends[wrong.argmax()])
+            end = int(ends[wrong.argmax()]) - 1
             raise self._error(self._place + end, f"{data[end : end + 1]!r} after a record, not LF as before")
 
-    def _block(self, data: bytes, starts: list[int], spaces: list[int]) -> Block:
-        words = [data[start:space] for start, space in zip(starts, spaces, strict=True)]
-        if self._wanted is not None:
-            chosen = [index for index, word in enumerate(words) if word in self._wanted]
-            words = [words[index] for index in chosen]
-            starts, spaces = [starts[index] for index in chosen], [spaces[index] for index in chosen]
-        if not words:
-            return Block([], np.zeros((0, self._dim), np.float32))
-        rows = _gather(data, spaces, self._row_bytes).view("<f4").reshape(-1, self._dim)
-        return self._intake.admit(decode_words(words), rows, self._place + np.asarray(starts))
+    def _wanted_records(self, data: bytes, text: bytes, ends: Places) -> _Records:
+        starts = np.concatenate(([0], ends))[: len(ends)]
+        if self._wanted is None:
+            words = _decode(text)
+        else:
+            all_words = text.split(b" ")[:-1]
+            chosen = [index for index, word in enumerate(all_words) if word in self._wanted]
+            words, starts, ends = decode_words([all_words[index] for index in chosen]), starts[chosen], ends[chosen]
+        return _Records(words, self._gather(data, ends - self._after), self._place + starts)
+
+    def _gather(self, data: bytes, starts: Places) -> NDArray[np.float32]:
+        """Copies the rows that start at some places: as void dtype, because they lie unaligned."""
+        if not len(starts):
+            return np.zeros((0, self._dim), np.float32)
+        windows: NDArray[Any] = np.ndarray(
+            (len(data) - self._row_bytes + 1,), f"V{self._row_bytes}", data, strides=(1,)
+        )
+        rows: NDArray[np.float32] = windows[starts].view("<f4").reshape(-1, self._dim)
+        return rows
 
     def _error(self, place: int, found: str) -> VectorFormatError:
         expected = f"a word, a space and {self._row_bytes} bytes, float32 x {self._dim}"
         return self._intake.error(place, found, expected, "The file is damaged or cut short: get it again.")
 
 
-def _gather(data: bytes, spaces: list[int], row_bytes: int) -> NDArray[Any]:
-    """Copies the bytes behind each space: of void dtype, because they lie unaligned."""
-    windows: NDArray[Any] = np.ndarray((len(data) - row_bytes + 1,), f"V{row_bytes}", data, strides=(1,))
-    rows: NDArray[Any] = windows[np.asarray(spaces) + 1]
-    return rows
+def _decode(words: bytes) -> list[str]:
+    """Words that each end with a space, as strings without."""
+    try:
+        return words.decode().split(" ")[:-1]
+    except UnicodeDecodeError:
+        return decode_words(words.split(b" ")[:-1])
 
 
 def _check_header(stream: Stream, layout: Layout, intake: Intake) -> None:
@@ -131,6 +155,14 @@ def _check_header(stream: Stream, layout: Layout, intake: Intake) -> None:
             f"rows of 1 to {most} bytes",
             "The file is damaged or cut short: get it again.",
         )
+
+
+def _most_rows(stream: Stream, layout: Layout, intake: Intake) -> int | None:
+    """What the file's size allows, not what its header says; no more than are wanted."""
+    if stream.size is None:
+        return None
+    most = (stream.size - layout.start) // (1 + FLOAT_BYTES * layout.dim)
+    return most if intake.wanted is None else min(most, len(intake.wanted))
 
 
 def _have_line_feeds(sample: bytes, row_bytes: int) -> bool:
