@@ -174,10 +174,10 @@ def differentiable(trainable: Any) -> tf.Tensor:
 
     Reading the value would copy the whole variable at each step: TensorFlow does so once rows of it were gathered.
     """
-    if not hasattr(trainable, "handle"):
-        return trainable  # a tensor in the variable's place, as in Keras's stateless calls
     if tf.distribute.in_cross_replica_context():
         return tf.convert_to_tensor(trainable)  # no one handle; no gradient is taken there
+    if not hasattr(trainable, "handle"):
+        return trainable  # a tensor in the variable's place, as in Keras's stateless calls
     tf.gather(trainable, tf.zeros([0], tf.int32))  # has the tape watch the variable
     return trainable.handle
 

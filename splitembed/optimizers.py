@@ -48,6 +48,8 @@ class _RowSparse(keras.optimizers.Optimizer):
         end_sparse_gradients()
         whole = self.loss_scale_factor is not None or self.gradient_accumulation_steps
         grads = [_dense(grad) if whole else _summed(grad) for grad in grads]
+        if self._distribution_strategy.num_replicas_in_sync > 1:
+            grads = [_never_empty(grad) for grad in grads]
         return super().apply(grads, trainable_variables)
 
     def _clip_gradients(self, grads: Any) -> Any:
@@ -201,6 +203,17 @@ def _summed(gradient: Any) -> Any:
     rows, place = tf.unique(gradient.indices)
     values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
     return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def _never_empty(gradient: Any) -> Any:
+    """Slices of one row at least, a zero one if need be: TensorFlow crashes where all replicas together have none."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    missing = tf.cast(tf.size(gradient.indices) == 0, tf.int32)
+    padding = [[0, missing]] + [[0, 0]] * (gradient.values.shape.rank - 1)
+    return tf.IndexedSlices(
+        tf.pad(gradient.values, padding), tf.pad(gradient.indices, padding[:1]), gradient.dense_shape
+    )
 
 
 def _dense(gradient: Any) -> Any:
