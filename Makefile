@@ -42,17 +42,17 @@ install: .venv/stamps/core  ## make .venv and install splitembed into it
 demo: .venv/stamps/core  ## do the main job on the embedded sample, offline
 	$(BIN)/splitembed demo
 
-test: .venv/stamps/test  ## run the tests, but for the slow ones
-	$(BIN)/python $(PYTEST) -m "not slow"
+test: .venv/stamps/test  ## run the tests, but for the slow ones; TESTS= names some of them
+	$(BIN)/python $(PYTEST) -m "not slow" $(TESTS)
 
 test-all: .venv/stamps/test  ## run every test
 	$(BIN)/python $(PYTEST)
 
 test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and Keras 3.6
-	.venv-oldest/bin/python $(PYTEST) -m "not slow"
+	.venv-oldest/bin/python $(PYTEST) -m "not slow" $(TESTS)
 
 test-backends: .venv/stamps/test .venv/stamps/backends  ## run the static form's tests on JAX and PyTorch
-	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_every_backend.py
+	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_every_backend.py tests/test_jax_distribution.py
 	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) tests/test_every_backend.py
 
 test-gpu: .venv/stamps/test  ## run the checks for a CUDA device; without one they are skipped, and say so

@@ -50,7 +50,7 @@ class Constants(tf.Module):
         return values if self.scale is None else values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), -1)
 
     def _stored(self) -> tf.Variable:
-        """The frozen rows; float32 ones where they are 16 bits wide and exported: neither format can gather all of them."""
+        """The frozen rows; as float32 where they are 16 bits wide and exported: no format can gather all of those."""
         if self.frozen.dtype not in (tf.float16, tf.uint16) or not exports_fixed_shapes():
             self.widened = None
             return self.frozen

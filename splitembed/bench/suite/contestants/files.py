@@ -1,9 +1,11 @@
-"""Reading files of vectors: tasks "vocabulary" (the wanted words of a text), "whole" (all of it), "binary" (word2vec).
+"""Reading files of vectors: tasks "vocabulary" (the wanted words of a text), "whole" (all of it, into a frozen.h5),
+"read" (all of it, into memory), "binary" (all of a word2vec file).
 
 Every contestant starts from a file that the system has in its cache.
 """
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -60,13 +62,22 @@ class InBlocks(_Reader):
                 pass
 
 
+class WordsAlone(_Reader):
+    """The words of a word2vec file, cut out, decoded and put into a set: no row is read."""
+
+    def read(self) -> set[str]:
+        record = re.compile(b" .{%d}\n" % (4 * self.problem.sizes.dim), re.DOTALL)
+        data = self.path.read_bytes()
+        return set(record.sub(b" ", data[data.index(b"\n") + 1 :]).decode().split(" "))
+
+
 class Ours(_Reader):
     """`read_vectors`; the task "whole" is `save_frozen` into a frozen.h5."""
 
     def read(self) -> Any:
         if self.task == "vocabulary":
             return read_vectors(self.path, self.vocabulary, progress=False)
-        if self.task == "binary":
+        if self.task in ("binary", "read"):
             return read_vectors(self.path, progress=False)
         return save_frozen(self.problem.folder / "converted.h5", self.path, progress=False)
 

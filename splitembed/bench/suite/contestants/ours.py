@@ -10,13 +10,21 @@ from splitembed.layer import SplitEmbedding
 
 
 class Ours(LayerContestant):
-    """Frozen rows are a constant, and the trainable ones the layer's only weight."""
+    """Frozen rows are a constant, and the trainable ones the layer's only weight.
 
-    def __init__(self, problem: Problem, task: str = "step", *, mapped: bool = False, **options: Any) -> None:
-        self.mapped = mapped
+    Args:
+        mapped: the frozen rows are mapped from their file.
+        trains: False for the layer with its `trainable` off: the lookup alone, in a step that trains the head.
+    """
+
+    def __init__(
+        self, problem: Problem, task: str = "step", *, mapped: bool = False, trains: bool = True, **options: Any
+    ) -> None:
+        self.mapped, self.trains = mapped, trains
         super().__init__(problem, task, **options)
 
     def make_layer(self, problem: Problem) -> keras.layers.Layer:
         layer = SplitEmbedding(problem.split(self.mapped))
         layer.build()
+        layer.trainable = self.trains
         return layer

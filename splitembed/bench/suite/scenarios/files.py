@@ -31,6 +31,7 @@ def converting() -> Scenario:
     entries = (
         Entry(_BYTES, "files.WholeFile", "whole", _SIZES),
         Entry(ours, "files.Ours", "whole", _SIZES),
+        Entry("read_vectors, nothing written", "files.Ours", "read", _SIZES),
         Entry(_POLARS, "files.Polars", "whole", _SIZES, needs=("polars",)),
         Entry(_ARROW, "files.Arrow", "whole", _SIZES, needs=("pyarrow",)),
         Entry(_GENSIM, "files.Gensim", "whole", _SIZES, needs=("gensim",)),
@@ -62,6 +63,7 @@ def binary() -> Scenario:
     entries = (
         Entry(_BYTES, "files.WholeFile", "binary", _SIZES),
         Entry(_BLOCKS, "files.InBlocks", "binary", _SIZES),
+        Entry("its words alone, in a set", "files.WordsAlone", "binary", _SIZES),
         Entry(ours, "files.Ours", "binary", _SIZES),
         Entry(_GENSIM, "files.Gensim", "binary", _SIZES, needs=("gensim",)),
     )

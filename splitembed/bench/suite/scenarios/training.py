@@ -14,6 +14,7 @@ _TENSORFLOW: dict[str, tuple[str, dict[str, Any]]] = {
     FLOOR: ("floor.Floor", {}),
     OURS: ("ours.Ours", {}),
     "splitembed, memory-mapped, LazyAdam": ("ours.Ours", {"mapped": True}),
+    "splitembed, its rows not trained": ("ours.Ours", {"trains": False}),
     "splitembed, Adam": ("ours.Ours", {"optimizer": "adam"}),
     "keras Embedding, frozen": ("keras_embedding.KerasEmbedding", {"trainable": False}),
     "one variable, slices filtered, row-sparse Adam": ("filtered.Filtered", {}),
