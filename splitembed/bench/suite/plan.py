@@ -44,7 +44,7 @@ class Target:
         text: what is asked, for people.
         measured: takes the scenario's `Outcome` and returns the value; NaN where a contestant was left out.
         at_most, at_least: the bounds; one of the two is given.
-        unit: "x" for ratios, else "ms", "s" or "MB"; "" for a bare number.
+        unit: "x" for ratios, else "ms", "s", "MB" or "bytes". "" for a bare number.
     """
 
     text: str
