@@ -45,7 +45,7 @@ demo: .venv/stamps/core  ## do the main job on the embedded sample, offline
 test: .venv/stamps/test  ## run the tests, but for the slow ones; TESTS= names some of them
 	$(BIN)/python $(PYTEST) -m "not slow" $(TESTS)
 
-test-all: .venv/stamps/test  ## run every test
+test-all: .venv/stamps/test .venv/stamps/bench-peers data  ## run every test, on fetched data and against PyTorch too
 	$(BIN)/python $(PYTEST)
 
 test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and Keras 3.6
