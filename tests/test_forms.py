@@ -206,8 +206,8 @@ def test_bags_are_the_same_in_both_forms_and_inside_xla(combiner, mask_zero, has
     weights = np.random.default_rng(3).normal(size=IDS.shape).astype(np.float32) if has_weights else None
     layers = {form: SplitEmbedding(split, mask_zero, combiner=combiner, lookup=form) for form in FORMS}
     expected = layers["dynamic"](IDS, weights)
-    np.testing.assert_allclose(layers["static"](IDS, weights), expected, atol=1e-6)
-    np.testing.assert_allclose(compiled(layers["auto"])(IDS, weights), expected, atol=1e-6)
+    np.testing.assert_allclose(layers["static"](IDS, weights), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(compiled(layers["auto"])(IDS, weights), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_an_empty_bag_is_zero_in_both_forms():
