@@ -21,24 +21,18 @@ HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowE
 
 
 @contextlib.contextmanager
-def publishing(path: PathLike, format_name: str, *, alignment: int = 1) -> Iterator[h5py.File]:
-    """Writes a file under a temporary name in the same folder and renames it when everything is on the disk.
+def replacing(path: PathLike) -> Iterator[Path]:
+    """Gives a temporary name in the same folder, and renames what was written there once it is on the disk.
 
     Whoever opens `path` sees the old file or the new one, never half; an exception leaves the old one and nothing else.
 
     Args:
         path: the file to make or replace; a symbolic link stays, its target is replaced.
-        format_name: what its attribute `format` says.
-        alignment: multiple of bytes at which every object in the file starts.
     """
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
     try:
-        with h5py.File(temporary, "x", **layout) as file:
-            store_text(file, format=format_name)
-            file.attrs["format_version"] = FORMAT_VERSION
-            yield file
+        yield temporary
         _synchronize(temporary)
         os.replace(temporary, target)
     except BaseException:
@@ -46,6 +40,22 @@ def publishing(path: PathLike, format_name: str, *, alignment: int = 1) -> Itera
         raise
     with contextlib.suppress(OSError):  # the rename is done; some systems cannot synchronise the folder that holds it
         _synchronize(target.parent)
+
+
+@contextlib.contextmanager
+def publishing(path: PathLike, format_name: str, *, alignment: int = 1) -> Iterator[h5py.File]:
+    """Writes one of our files as `replacing` does.
+
+    Args:
+        path: the file to make or replace.
+        format_name: what its attribute `format` says.
+        alignment: multiple of bytes at which every object in the file starts.
+    """
+    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
+    with replacing(path) as temporary, h5py.File(temporary, "x", **layout) as file:
+        store_text(file, format=format_name)
+        file.attrs["format_version"] = FORMAT_VERSION
+        yield file
 
 
 def _synchronize(path: Path) -> None:

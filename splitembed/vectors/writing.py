@@ -7,18 +7,16 @@
 Sources of the formats: Pennington et al., GloVe (2014), `glove.c`; Mikolov et al., word2vec (2013), `word2vec.c`.
 """
 
-import contextlib
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, VectorFormatError, VocabularyError
+from splitembed.tables.files import replacing
 from splitembed.vectors.lines import MOST_BYTES_A_WORD
 
 GLOVE, WORD2VEC, WORD2VEC_BINARY = "glove", "word2vec", "word2vec-binary"
@@ -43,6 +41,7 @@ def write_vectors(
     """Writes words and their rows, block by block.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> matrix = np.array([[0.1, -2.0], [1e-7, 0.5]], np.float32)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "vectors.txt"
@@ -76,7 +75,7 @@ def write_vectors(
     if not len(places):
         raise VocabularyError(f"None of {len(words)} words can stand in a {format} file, so there is nothing to write.")
     encode = _binary_records if format == WORD2VEC_BINARY else _text_lines
-    with _publishing(path) as stream:
+    with replacing(path) as temporary, open(temporary, "xb") as stream:
         if format != GLOVE:
             stream.write(b"%d %d\n" % (len(places), dim))
         for start in range(0, len(places), max(NUM_BLOCK_NUMBERS // dim, 1)):
@@ -152,19 +151,3 @@ def _binary_records(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[b
     records: NDArray[Any] = np.ascontiguousarray(rows, "<f4").view(f"V{4 * rows.shape[1]}")[:, 0]
     for word, record in zip(words, records.tolist(), strict=True):
         yield b"%b %b\n" % (word, record)
-
-
-@contextlib.contextmanager
-def _publishing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Writes under a temporary name in the same folder, and renames when everything is on the disk."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
