@@ -199,10 +199,11 @@ class SplitTable:
             FingerprintError: the rows were changed in place, in memory or in the file that they are mapped from.
         """
         if self.table is None:
-            words, source = self._frozen_words(), ""
+            words, source, row_of = self._frozen_words(), "", None
             zero_row = None if self.padding is None else int(self.remap[self.padding])
         else:
             words, source, zero_row = self.table.words, self.table.source, self.table.zero_row
+            row_of = self.table.row_of
         tables.write_frozen(
             path,
             self.frozen,
@@ -211,6 +212,7 @@ class SplitTable:
             zero_row=zero_row,
             scale=self.scale,
             fingerprint=self.fingerprint,
+            row_of=row_of,
         )
 
     def save_trainable(self, path: str | os.PathLike[str], *, frozen_path: str | None = None) -> None:

@@ -4,8 +4,8 @@
     write_trainable                 rows, remap -> trainable.h5   open_trainable  -> TrainableTable
     check_pair, open_pair           refuse tables that do not belong together
 
-The format, version 1
-=====================
+The format, versions 1 and 2
+============================
 
 Both files are plain HDF5 that every HDF5 from 1.8 (2008) on reads. Names, attributes and datasets not listed here carry
 no meaning and are to be ignored. Text attributes are scalar UTF-8 strings of fixed length, padded with NUL, "" being
@@ -15,12 +15,13 @@ reader must also accept other layouts, filters and byte orders, since tools that
 
 frozen.h5
     attribute `format`              text, "splitembed.frozen"
-    attribute `format_version`      integer, 1; a reader refuses a higher one
+    attribute `format_version`      integer, 1, or 2 where words share rows; a reader refuses a higher one
     attribute `dtype`               text: "float32", "float16", "bfloat16" or "int8"
     attribute `dim`                 integer, the length of a row
     attribute `source`              text for people: where the rows came from
     attribute `fingerprint`         text, of the rows
     attribute `words_fingerprint`   text, of the words; "" if there is no group `words`
+    attribute `word_rows_fingerprint`  text, only in version 2: of `words/rows`, as of a remap
     attribute `zero_row`            integer, optional: a row that is all zero and stands for padding; its word, if there
                                     are words, is no word
     dataset   `vectors`             (num_frozen, dim). float32, float16: IEEE 754. bfloat16: uint16, the upper half of
@@ -29,6 +30,8 @@ frozen.h5
     dataset   `words/utf8`          uint8 (num_bytes,): the words' bytes, one after the other, nothing between them
     dataset   `words/offsets`       uint64 (num_frozen + 1,), from 0 to num_bytes, never falling: word i is
                                     utf8[offsets[i]:offsets[i + 1]]
+    dataset   `words/rows`          int32 (num_words,), only in version 2, where offsets are (num_words + 1,) and several
+                                    words may share a row: word i has row rows[i], 0 <= rows[i] < num_frozen
 
     `vectors` starts at a multiple of 4096 bytes, so that the file can be memory-mapped and the map given to libraries
     that demand memory at a multiple of 64. Words are UTF-8, or the bytes that a foreign file had in their place; they

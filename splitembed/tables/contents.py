@@ -10,7 +10,7 @@ from splitembed.errors import SplitError, TableFormatError
 
 PathLike = str | os.PathLike[str]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the newest that is read; files are written in the oldest that can hold them
 FROZEN_NAME, TRAINABLE_NAME = "frozen.h5", "trainable.h5"
 FROZEN_FORMAT, TRAINABLE_FORMAT = "splitembed.frozen", "splitembed.trainable"
 OPENERS = {FROZEN_FORMAT: "open_frozen", TRAINABLE_FORMAT: "open_trainable"}

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import h5py
 
 from splitembed.errors import TableFormatError
-from splitembed.tables.contents import FORMAT_VERSION, PathLike, check_format, store_text
+from splitembed.tables.contents import PathLike, check_format, store_text
 
 if sys.platform != "win32":
     import fcntl
@@ -43,18 +43,19 @@ def replacing(path: PathLike) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def publishing(path: PathLike, format_name: str, *, alignment: int = 1) -> Iterator[h5py.File]:
+def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version: int = 1) -> Iterator[h5py.File]:
     """Writes one of our files as `replacing` does.
 
     Args:
         path: the file to make or replace.
         format_name: what its attribute `format` says.
         alignment: multiple of bytes at which every object in the file starts.
+        version: of the format, the oldest that can hold what will be written.
     """
     layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
     with replacing(path) as temporary, h5py.File(temporary, "x", **layout) as file:
         store_text(file, format=format_name)
-        file.attrs["format_version"] = FORMAT_VERSION
+        file.attrs["format_version"] = version
         yield file
 
 

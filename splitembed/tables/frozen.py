@@ -16,7 +16,7 @@ from splitembed.tables.files import reading
 from splitembed.tables.fingerprints import fingerprint_rows
 from splitembed.tables.mapping import map_or_read, read
 from splitembed.tables.precision import STORAGE, decode_rows, dtype_name
-from splitembed.tables.stored_words import open_words
+from splitembed.tables.stored_words import open_word_rows, open_words
 from splitembed.words import Words
 
 
@@ -36,9 +36,10 @@ class FrozenTable:
         source: where the rows came from, for people.
         path: the file, absolute; None for a table in memory.
         zero_row: a row that is all zero, for padding ids; None if none is set apart.
-        words: one for each row, read on first use; None if the rows have none.
+        words: one for each row, or for each number in `row_of`; read on first use; None if the rows have none.
         scale: float32 `(num_frozen,)` with int8: a row is `vectors[row] * scale[row]`.
         mapped: whether `vectors` is a map of the file, so that only rows that are used take memory.
+        row_of: int64 `(num_words,)`, the row of each word, where words share rows; None where word `i` has row `i`.
     """
 
     vectors: NDArray[Any]
@@ -49,6 +50,7 @@ class FrozenTable:
     words: Words | None = None
     scale: NDArray[np.float32] | None = None
     mapped: bool = False
+    row_of: NDArray[np.int64] | None = None
 
     @property
     def num_frozen(self) -> int:
@@ -118,15 +120,17 @@ def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True
         if verify:
             contents.check_fingerprint(file, "fingerprint", fingerprint_rows(rows, scales))
         vectors, mapped = map_or_read(file, rows, memory_map)
+        row_of = open_word_rows(file, len(rows), verify)
         return FrozenTable(
             vectors,
             contents.text_attribute(file, "fingerprint"),
             source=contents.text_attribute(file, "source"),
             path=Path(path).absolute(),
             zero_row=_zero_row(file, vectors),
-            words=open_words(file, "words", len(rows), verify),
+            words=open_words(file, "words", len(rows) if row_of is None else len(row_of), verify),
             scale=None if scales is None else as_read_only(read(scales)),
             mapped=mapped,
+            row_of=row_of,
         )
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from splitembed.errors import TableFormatError
-from splitembed.tables.contents import check_fingerprint, check_length, dataset, store_text, text_attribute
+from splitembed.tables.contents import check_fingerprint, check_length, damaged, dataset, store_text, text_attribute
 from splitembed.tables.files import reading
-from splitembed.tables.fingerprints import fingerprint_packed
+from splitembed.tables.fingerprints import fingerprint_packed, fingerprint_remap, little_endian
 from splitembed.words import Packed, Words, check_offsets, pack_words
 
 
@@ -33,6 +34,39 @@ def store_words(file: h5py.File, group: str, words: Iterable[str] | None) -> str
         file.create_dataset(f"{group}/offsets", data=offsets, dtype="<u8")
     store_text(file, **{f"{group}_fingerprint": fingerprint})
     return fingerprint
+
+
+def store_word_rows(file: h5py.File, row_of: NDArray[np.int64]) -> None:
+    """Writes which row each word has, as `words/rows`, for words that share rows.
+
+    Args:
+        file: open for writing.
+        row_of: `(num_words,)`.
+    """
+    file.create_dataset("words/rows", data=little_endian(row_of.astype(np.int32)))
+    store_text(file, word_rows_fingerprint=fingerprint_remap(row_of))
+
+
+def open_word_rows(file: h5py.File, num_rows: int, verify: bool) -> NDArray[np.int64] | None:
+    """Reads which row each word has.
+
+    Args:
+        file: the open file.
+        num_rows: of the table; every word's row must be one of them.
+        verify: also compare the fingerprint.
+
+    Returns:
+        int64 `(num_words,)`, or None where word `i` has row `i`.
+    """
+    if "words/rows" not in file:
+        return None
+    row_of: NDArray[np.int64] = dataset(file, "words/rows", (np.dtype(np.int32),), 1)[:].astype(np.int64)
+    outside = (row_of < 0) | (row_of >= num_rows)
+    if outside.any():
+        raise damaged(file, f"`words/rows` names row {row_of[outside][0]}; expected 0 to {num_rows - 1}.")
+    if verify:
+        check_fingerprint(file, "word_rows_fingerprint", fingerprint_remap(row_of))
+    return row_of
 
 
 def open_words(file: h5py.File, group: str, num_words: int, verify: bool) -> Words | None:

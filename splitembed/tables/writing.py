@@ -13,7 +13,7 @@ from splitembed.tables.files import publishing
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.precision import decode_rows, dtype_name
 from splitembed.tables.spool import store_array
-from splitembed.tables.stored_words import store_words
+from splitembed.tables.stored_words import store_word_rows, store_words
 from splitembed.words import Words, pack_words
 
 ALIGNMENT_IN_FILE = 4096  # bytes: a page, so that rows start at a multiple of 64 wherever they are mapped
@@ -28,6 +28,7 @@ def write_frozen(
     zero_row: int | None = None,
     scale: NDArray[np.float32] | None = None,
     fingerprint: str | None = None,
+    row_of: NDArray[np.int64] | None = None,
 ) -> str:
     """Writes rows that are there already as a frozen.h5, in blocks, so that a memory map is never read whole.
 
@@ -44,11 +45,12 @@ def write_frozen(
     Args:
         path: the file to make or replace, as a whole and at once.
         vectors: `(num_frozen, dim)` float32, float16, uint16 (bfloat16) or int8.
-        words: one for each row, or None.
+        words: one for each row, or for each number in `row_of`; or None.
         source: where the rows came from, for people.
         zero_row: a row that is all zero, for padding ids, or None.
         scale: float32 `(num_frozen,)`, with int8 alone.
         fingerprint: what the rows are known to have, or None; nothing is written if they have another one.
+        row_of: integers `(num_words,)`, the row of each word, where words share rows; None where word `i` has row `i`.
 
     Returns:
         The fingerprint of the rows.
@@ -59,10 +61,13 @@ def write_frozen(
         VocabularyError: a word that cannot be stored.
     """
     _check_arguments(vectors, scale, zero_row)
-    packed = None if words is None else _packed(words, len(vectors))
-    with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE) as file:
+    packed = None if words is None else _packed(words, len(vectors) if row_of is None else len(row_of))
+    version = 1 if row_of is None else 2
+    with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE, version=version) as file:
         store_attributes(file, dtype_name(vectors.dtype), vectors.shape[1], source, zero_row)
         store_words(file, "words", packed)
+        if row_of is not None:
+            store_word_rows(file, _checked_rows(row_of, len(vectors), packed))
         of_rows = Fingerprint()
         store_array(file, "vectors", vectors, of_rows)
         if scale is not None:
@@ -89,10 +94,22 @@ def _check_arguments(vectors: NDArray[Any], scale: NDArray[Any] | None, zero_row
         raise SplitError(f"`zero_row` must be a row of `vectors` that is all zero; row {zero_row} is not.")
 
 
+def _checked_rows(row_of: NDArray[np.int64], num_rows: int, words: Words | None) -> NDArray[np.int64]:
+    rows = np.asarray(row_of)
+    if words is None or rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise SplitError(f"`row_of` must be integers (num_words,), beside words. Received: {rows.dtype} {rows.shape}.")
+    outside = (rows < 0) | (rows >= num_rows)
+    if outside.any():
+        raise SplitError(f"`row_of` names row {rows[outside][0]}; there are {num_rows} rows, from 0 on.")
+    return rows
+
+
 def _packed(words: Iterable[str], num_rows: int) -> Words:
     utf8, offsets = pack_words(words)
     if len(offsets) != num_rows + 1:
-        raise SplitError(f"There must be one word for each row: {len(offsets) - 1} words, {num_rows} rows.")
+        raise SplitError(
+            f"There must be one word for each row, or number of `row_of`: {len(offsets) - 1} words, {num_rows} rows."
+        )
     return Words.from_arrays(utf8, offsets)
 
 

@@ -1,7 +1,7 @@
 """What reading gives: blocks of words and rows while it goes on, `WordVectors` at its end."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ class Block(NamedTuple):
 
 
 class WordVectors:
-    """Pretrained words and their rows.
+    """Pretrained words and their rows; several words may share one.
 
     >>> vectors = WordVectors(["the", "of"], np.array([[1, 2], [3, 4]], np.float32), source="by hand")
     >>> vectors, len(vectors), vectors.dim
@@ -32,42 +32,68 @@ class WordVectors:
     [[3.0, 4.0]]
 
     Args:
-        words: distinct strings, one for each row.
-        vectors: float32 `(num_words, dim)`; None for those of `table`, widened as a whole only if they are asked for.
+        words: distinct strings.
+        matrix: float32 `(num_rows, dim)`; None for the rows of `table`, widened as a whole only if they are asked for.
         source: where they came from, for people.
-        table: the frozen.h5 in which the rows stand, if they do: row `i` of `vectors` is then row `i` of the table, in
+        table: the frozen.h5 in which the rows stand, if they do: row `i` of `matrix` is then row `i` of the table, in
             the same memory where the table is float32.
+        row_of: int64 `(num_words,)`, the row of each word; None where word `i` has row `i`.
+        subwords: gives rows to words that are not among these, where the source is a fastText model; else None.
     """
 
     def __init__(
         self,
         words: Sequence[str],
-        vectors: NDArray[np.float32] | None,
+        matrix: NDArray[np.float32] | None,
         source: str = "",
         table: FrozenTable | None = None,
+        *,
+        row_of: NDArray[np.int64] | None = None,
+        subwords: Any = None,
     ) -> None:
-        self.words, self.source, self.table = words, source, table
-        self._vectors = vectors
+        self.words, self.source, self.table, self.row_of, self.subwords = words, source, table, row_of, subwords
+        self._matrix = matrix
+        self._vectors: NDArray[np.float32] | None = None
+
+    @property
+    def matrix(self) -> NDArray[np.float32]:
+        """The rows, each once, float32 `(num_rows, dim)`."""
+        if self._matrix is None:
+            assert self.table is not None
+            self._matrix = as_read_only(self.table.take(np.arange(self.num_rows)))
+        return self._matrix
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """The rows, float32 `(num_words, dim)`."""
+        """One row for each word, float32 `(num_words, dim)`; `matrix` itself where no two words share a row."""
+        if self.row_of is None:
+            return self.matrix
         if self._vectors is None:
-            self._vectors = as_read_only(self.take(np.arange(len(self))))
+            self._vectors = as_read_only(self.matrix[self.row_of])
         return self._vectors
 
-    def take(self, rows: ArrayLike) -> NDArray[np.float32]:
-        """Gathers rows as float32, and widens no others."""
-        if self._vectors is None:
+    def take(self, words: ArrayLike) -> NDArray[np.float32]:
+        """Gathers the rows of words, which are named by their places, as float32, and widens no others."""
+        places = np.asarray(words)
+        rows = places if self.row_of is None else self.row_of[places]
+        if self._matrix is None:
             assert self.table is not None
             return self.table.take(rows)
-        taken: NDArray[np.float32] = self._vectors[np.asarray(rows)]
+        taken: NDArray[np.float32] = self._matrix[rows]
         return taken
+
+    @property
+    def num_rows(self) -> int:
+        """Number of distinct rows: of words, where none share one."""
+        if self._matrix is not None:
+            return len(self._matrix)
+        assert self.table is not None
+        return len(self) if self.row_of is None else self.table.num_frozen
 
     @property
     def dim(self) -> int:
         """Length of a row."""
-        return int(self.vectors.shape[1]) if self.table is None else self.table.dim
+        return int(self.matrix.shape[1]) if self.table is None else self.table.dim
 
     def __len__(self) -> int:
         return len(self.words)

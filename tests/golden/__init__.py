@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitembed.tables import FORMAT_VERSION, FrozenWriter, write_frozen, write_trainable
+from splitembed.tables import FrozenWriter, write_frozen, write_trainable
 
 FOLDER = Path(__file__).parent
 
@@ -23,16 +23,21 @@ TRAINABLE_BITS = [[0xBF800000, 0x7FC00001]]
 REMAP = [3, 0, ~0, 2, 2]
 VOCABULARY = ["", "the", "\udcd0 usr", "é", "É"]
 
-NAMES = ["frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "trainable", "trainable-ids"]
+# What each version of the format brought; a file is written in the oldest version that can hold it.
+OLDER_NAMES = ["frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "trainable", "trainable-ids"]
 
 
-def path_of(name: str, version: int, folder: Path = FOLDER) -> Path:
+NAMES_OF = {1: OLDER_NAMES, 2: ["frozen-shared-rows"]}
+SHARED_WORDS, ROW_OF = ["the", "The", "é"], [1, 1, 0]
+
+
+def path_of(name: str, version: int = 1, folder: Path = FOLDER) -> Path:
     return folder / f"{name}-v{version}.h5"
 
 
 def write_all(folder: Path = FOLDER) -> None:
     """Write the files of the present version."""
-    places = {name: path_of(name, FORMAT_VERSION, folder) for name in NAMES}
+    places = {name: path_of(name, version, folder) for version, names in NAMES_OF.items() for name in names}
     with FrozenWriter(places["frozen-float32"], source="golden: é", with_zero_row=True) as writer:
         writer.append(WORDS[:3], np.array(FLOAT32_BITS[:3], np.uint32).view(np.float32))
     write_frozen(places["frozen-float16"], np.array(FLOAT16_BITS, np.uint16).view(np.float16))
@@ -52,4 +57,11 @@ def write_all(folder: Path = FOLDER) -> None:
         [],
         frozen_fingerprint=writer.fingerprint,
         frozen_path="../shared/glove.h5",
+    )
+    write_frozen(
+        places["frozen-shared-rows"],
+        np.array([[1, 2], [3, 4], [0, 0]], np.float32),
+        words=SHARED_WORDS,
+        row_of=np.array(ROW_OF),
+        zero_row=2,
     )

@@ -201,7 +201,7 @@ def test_zero_row_must_be_zero(tmp_path, zero_row):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (ROWS, {"words": ["a"]}, "one word for each row: 1 words, 5 rows"),
+        (ROWS, {"words": ["a"]}, "one word for each row, or number of `row_of`: 1 words, 5 rows"),
         (ROWS.astype(np.float64), {}, "dtype float64 cannot be stored; convert them to one of float32, float16"),
         (ROWS[0], {}, r"shape \(num_frozen, dim\); found \(3,\)"),
         (ROWS.astype(np.int8), {}, "int8 rows need it"),
@@ -242,3 +242,32 @@ def test_any_file_name_works(tmp_path, name):
     write_frozen(tmp_path / name, ROWS, words=list("abcde"), source=name)
     table = open_frozen(str(tmp_path / name))
     assert (table.words, table.source) == (list("abcde"), name)
+
+
+@pytest.mark.parametrize(
+    ("row_of", "message"),
+    [
+        ([0, 2], "`row_of` names row 2; there are 2 rows"),
+        ([0, -1], "`row_of` names row -1"),
+        ([0.0, 1.0], "`row_of` must be integers"),
+        ([0, 1, 1], "2 words, 3 rows"),
+    ],
+)
+def test_rows_of_words_are_checked_before_anything_is_written(tmp_path, row_of, message):
+    with pytest.raises(SplitError, match=message):
+        write_frozen(tmp_path / "frozen.h5", np.eye(2, dtype=np.float32), words=["a", "b"], row_of=np.array(row_of))
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_rows_of_words_are_refused(tmp_path):
+    path = tmp_path / "frozen.h5"
+    write_frozen(path, np.eye(2, dtype=np.float32), words=["a", "b", "c"], row_of=np.array([0, 1, 1]))
+    with h5py.File(path, "r+") as file:
+        file["words/rows"][2] = 0
+    assert open_frozen(path).row_of.tolist() == [0, 1, 0]
+    with pytest.raises(TableFormatError, match="its attribute `word_rows_fingerprint` records sha256:"):
+        open_frozen(path, verify=True)
+    with h5py.File(path, "r+") as file:
+        file["words/rows"][2] = 2
+    with pytest.raises(TableFormatError, match="`words/rows` names row 2; expected 0 to 1"):
+        open_frozen(path)

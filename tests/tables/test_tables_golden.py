@@ -10,8 +10,10 @@ from golden import (
     FOLDER,
     INT8_ROWS,
     INT8_SCALES,
-    NAMES,
+    NAMES_OF,
     REMAP,
+    ROW_OF,
+    SHARED_WORDS,
     TRAINABLE_BITS,
     VOCABULARY,
     WORDS,
@@ -22,8 +24,7 @@ from odd_words import same_bits
 
 from splitembed.tables import FORMAT_VERSION, check_pair, open_frozen, open_trainable
 
-VERSIONS = range(1, FORMAT_VERSION + 1)
-every_version = pytest.mark.parametrize("version", VERSIONS)
+PLACES = [(name, version) for version, names in NAMES_OF.items() for name in names]
 FINGERPRINT = "sha256:57167530646e504454440e535d83c7fd0754493289a9adcb591af30521a148c9"
 
 
@@ -32,19 +33,18 @@ def bits(values, dtype):
 
 
 def test_no_golden_file_is_missing_or_forgotten():
-    expected = {path_of(name, version).name for name in NAMES for version in VERSIONS}
+    expected = {path_of(*place).name for place in PLACES}
+    assert list(NAMES_OF) == list(range(1, FORMAT_VERSION + 1))
     assert {path.name for path in FOLDER.glob("*.h5")} == expected
 
 
-@every_version
-def test_float32(version):
-    table = open_frozen(path_of("frozen-float32", version), verify=True)
+def test_float32():
+    table = open_frozen(path_of("frozen-float32"), verify=True)
     assert same_bits(table.vectors, bits(FLOAT32_BITS, np.float32))
     assert (table.words, table.source, table.zero_row, table.mapped) == (WORDS, "golden: é", 3, True)
     assert table.fingerprint == FINGERPRINT
 
 
-@every_version
 @pytest.mark.parametrize(
     ("dtype", "stored", "widened"),
     [
@@ -53,8 +53,8 @@ def test_float32(version):
         ("int8", np.array(INT8_ROWS, np.int8), [[63.5, -63.5, 0.0], [2.0, 4.0, 6.0]]),
     ],
 )
-def test_fewer_bits(version, dtype, stored, widened):
-    table = open_frozen(path_of(f"frozen-{dtype}", version), verify=True)
+def test_fewer_bits(dtype, stored, widened):
+    table = open_frozen(path_of(f"frozen-{dtype}"), verify=True)
     assert same_bits(table.vectors, stored)
     assert table.dtype == dtype
     assert same_bits(table.take(range(len(stored))), np.array(widened, np.float32))
@@ -62,18 +62,22 @@ def test_fewer_bits(version, dtype, stored, widened):
     assert (None if table.scale is None else table.scale.tolist()) == (INT8_SCALES if dtype == "int8" else None)
 
 
-@every_version
-def test_trainable(version):
-    table = open_trainable(path_of("trainable", version), verify=True)
+def test_words_that_share_rows():
+    table = open_frozen(path_of("frozen-shared-rows", 2), verify=True)
+    assert (table.words, table.row_of.tolist(), table.zero_row) == (SHARED_WORDS, ROW_OF, 2)
+    assert table.vectors.tolist() == [[1, 2], [3, 4], [0, 0]]
+
+
+def test_trainable():
+    table = open_trainable(path_of("trainable"), verify=True)
     assert same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
     assert (table.remap.tolist(), table.vocabulary, table.padding) == (REMAP, VOCABULARY, 0)
     assert (table.frozen_fingerprint, table.frozen_path) == (FINGERPRINT, "")
-    check_pair(open_frozen(path_of("frozen-float32", version)), table)
+    check_pair(open_frozen(path_of("frozen-float32")), table)
 
 
-@every_version
-def test_trainable_without_strings_or_rows(version):
-    table = open_trainable(path_of("trainable-ids", version), verify=True)
+def test_trainable_without_strings_or_rows():
+    table = open_trainable(path_of("trainable-ids"), verify=True)
     assert (table.vectors.shape, table.remap.shape) == ((0, 2), (0,))
     assert (table.vocabulary, table.vocabulary_fingerprint, table.padding) == (None, "", None)
     assert table.frozen_path == "../shared/glove.h5"
@@ -90,10 +94,10 @@ def contents_of(path):
     return {name: (dtype.str, value.shape, value.tobytes()) for name, (dtype, value) in found.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_written_today_is_what_the_golden_file_holds(tmp_path, name):
+@pytest.mark.parametrize(("name", "version"), PLACES)
+def test_what_is_written_today_is_what_the_golden_file_holds(tmp_path, name, version):
     write_all(tmp_path)
-    written = contents_of(path_of(name, FORMAT_VERSION, tmp_path))
-    assert written == contents_of(path_of(name, FORMAT_VERSION))
+    written = contents_of(path_of(name, version, tmp_path))
+    assert written == contents_of(path_of(name, version))
     assert "vectors" in written
     assert "@fingerprint" in written

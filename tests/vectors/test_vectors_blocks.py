@@ -41,6 +41,6 @@ def test_rows_of_a_table_are_widened_where_they_are_asked_for(tmp_path, dtype):
     vectors = read_vectors(table)
     assert (len(vectors), vectors.dim) == (10, 3)
     assert np.array_equal(vectors.take([7, 0, 7]), table.take([7, 0, 7]))
-    assert (vectors._vectors is None) == (dtype != "float32")
+    assert (vectors._matrix is None) == (dtype != "float32")
     assert np.array_equal(vectors.vectors, table.take(np.arange(10))) and not vectors.vectors.flags.writeable
     assert vectors.vectors is vectors.vectors

@@ -1,0 +1,59 @@
+"""A source of vectors with the options for reading it, for every place that takes a source."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors.sniff import AUTO
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """Where vectors are, and how they are to be read: any place that takes a source takes this one.
+
+    >>> from splitembed.vectors import read_vectors
+    >>> source = VectorSource({"the": [0.5, float("inf")]}, non_finite="zero")
+    >>> with __import__("warnings").catch_warnings(action="ignore"):
+    ...     read_vectors(source).vectors.tolist()
+    [[0.5, 0.0]]
+
+    Args:
+        source: whatever `read_vectors` takes.
+        dim: numbers a row, to be checked, or to be known where words end in numbers; None finds it out.
+        format: the name of a format to refuse any other file; "auto" goes by content.
+        member: which file inside a zip archive; None takes the only one, or the only one of dim `dim`.
+        datasets: the names of the words and of the matrix inside an HDF5 or .npz file that is not ours; for a
+            safetensors file the name of the matrix alone.
+        allow_pickle: load a pickle, which can run any code; for files of whoever you trust.
+        strict: make each doubt an error.
+        non_finite: "error", or "zero" to replace NaN, infinities and what float32 cannot hold, which is then a doubt.
+    """
+
+    source: Any
+    dim: int | None = None
+    format: str = AUTO
+    member: str | None = None
+    datasets: tuple[str, str] | str | None = None
+    allow_pickle: bool = False
+    strict: bool = False
+    non_finite: str = "error"
+
+
+def with_options(source: Any, **options: Any) -> VectorSource:
+    """The source with its options, those of a `VectorSource` or those given here.
+
+    >>> with_options({"the": [1.0]}, dim=1).dim
+    1
+
+    Raises:
+        VectorFormatError: options beside a `VectorSource`, which brings its own.
+    """
+    if not isinstance(source, VectorSource):
+        return VectorSource(source, **options)
+    defaults = VectorSource(None)
+    given = [name for name, value in options.items() if value != getattr(defaults, name)]
+    if given:
+        raise VectorFormatError(
+            f"Found `{given[0]}` beside a VectorSource; expected all options in one place. Put it into the VectorSource."
+        )
+    return source
