@@ -1,0 +1,58 @@
+"""How often each token occurs: counts by token, or in id order, go in; an array in id order comes out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from splitembed.errors import VocabularyError
+from splitembed.vocabulary.vocabulary import Vocabulary
+
+
+def align_counts(
+    counts: Mapping[str, float] | ArrayLike, vocabulary: Vocabulary
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Puts the counts of tokens in id order.
+
+    >>> from collections import Counter
+    >>> from splitembed.vocabulary import read_vocabulary
+    >>> align_counts(Counter("a rose is a rose".split()), read_vocabulary(["a", "rose", "sky"]))
+    array([2, 2, 0])
+
+    Args:
+        counts: how often each token occurs: a dict (or a `Counter`, or a pandas Series) token -> count, in which
+            tokens may be missing (0) or beyond the vocabulary (ignored); or an array `(num_tokens,)` in id order.
+        vocabulary: the tokens.
+
+    Returns:
+        `(num_tokens,)`, int64 for whole counts and float64 for weights.
+
+    Raises:
+        VocabularyError: counts that are negative, not finite, no numbers, of another length, or not by token.
+    """
+    table = counts.to_dict() if hasattr(counts, "to_dict") else counts
+    array = np.asarray(_counts_by_token(table, vocabulary) if isinstance(table, Mapping) else table)
+    if array.shape != (vocabulary.num_tokens,):
+        raise VocabularyError(
+            f"`counts` must have one count for each of the {vocabulary.num_tokens} tokens. "
+            f"Received: shape {array.shape}."
+        )
+    if array.dtype.kind not in "iuf" or (array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max):
+        raise VocabularyError(f"`counts` must be numbers that int64 or float64 hold. Received: dtype {array.dtype}.")
+    wrong = ~np.isfinite(array) | (array < 0)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        token = vocabulary.tokens[place]
+        raise VocabularyError(f"The count of token {token!r} (id {place}) must be 0 or more. Received: {array[place]}.")
+    return array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64)
+
+
+def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[Any]:
+    for key_type in set(map(type, counts)):
+        if not issubclass(key_type, str):
+            raise VocabularyError(
+                f"`counts` must be by token (str). Received: keys of type {key_type.__name__}. "
+                "Counts by id go in an array in id order."
+            )
+    return [counts.get(token, 0) for token in vocabulary.tokens]

@@ -1,0 +1,172 @@
+"""Reading a vocabulary: whatever lists tokens goes in; a `Vocabulary` comes out."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from splitembed.errors import VocabularyError
+from splitembed.vocabulary.files import from_file
+from splitembed.vocabulary.found import Found
+from splitembed.vocabulary.keras_layers import from_layer
+from splitembed.vocabulary.lists import from_list, from_number
+from splitembed.vocabulary.marks import spell_tokens, usual_marks
+from splitembed.vocabulary.tokenizers_json import from_object
+from splitembed.vocabulary.vocabulary import Vocabulary
+from splitembed.vocabulary.word_index import from_dictionary, from_tokenizer, from_word_index
+
+
+def read_vocabulary(
+    source: Any,
+    *,
+    padding: int | str | None = "auto",
+    unknown: int | str | None = "auto",
+    keep_lines: bool = False,
+    num_words: int | None = None,
+    marks: str | None = "auto",
+) -> Vocabulary:
+    """Reads the tokens in id order from whatever lists them.
+
+    A Keras `Tokenizer`'s word_index starts at 1, so its row 0 is padding:
+
+    >>> vocabulary = read_vocabulary({"red": 1, "sky": 2})
+    >>> vocabulary.tokens, vocabulary.padding
+    (('', 'red', 'sky'), 0)
+
+    Ids of items or products need no strings:
+
+    >>> read_vocabulary(1000, padding=0)
+    Vocabulary(num_tokens=1000, padding=0, unknown=None, num_reserved=1)
+
+    Args:
+        source: one of
+            - a list, tuple or array of str;
+            - the path of a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, nothing is stripped
+              from a token; a blank first line is padding, as Keras writes it);
+            - a Keras `StringLookup`, `TextVectorization` or `IntegerLookup` layer (integers become decimal text);
+            - a dict token -> id, from 0 or from 1 without gaps; the path of such JSON; or a Keras `Tokenizer`;
+            - the path of a Hugging Face tokenizer.json, a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`:
+              special tokens, and ids that no token has, are reserved;
+            - a gensim `Dictionary`: ids that no token has are reserved;
+            - an integer N, or range(N), for the ids 0 to N - 1 without strings;
+            - a `Vocabulary`.
+        padding: the id or token whose row is zero and frozen; None for none; "auto": the mask token of a Keras layer,
+            "" at id 0, id 0 of a Keras `Tokenizer` or of a dict that starts at 1, or a tokenizer's own padding (else
+            its special token [PAD] or <pad>).
+        unknown: the id or token that stands for tokens outside the vocabulary; None for none; "auto": the first
+            out-of-vocabulary slot of a Keras layer, the `oov_token` or `unk_token` of a tokenizer, else the token
+            "[UNK]".
+        keep_lines: for a text file: ids are the line numbers, counted from 0, whatever the lines hold. Blank lines are
+            reserved; the ids of a duplicate are tokens of their own that match alike.
+        num_words: for a dict: only ids below this are kept, as Keras's `Tokenizer` does (which knows it itself).
+        marks: how subwords are marked, so that each is looked for as the word it is, and a continuation not at all:
+            "wordpiece" (play, ##ing), "metaspace" and "byte-level" (a mark before words), "word-end" (ing</w>); None:
+            tokens are looked for as they are; "auto": as a tokenizer says, else None. Only `spellings` follow from it:
+            `tokens`, which a split stores, stay as they are.
+
+    Raises:
+        VocabularyError: no tokens, duplicates, blank lines, gaps, tokens that are not text, a layer that sends no
+            tokens to ids, or an option that does not go with the source.
+        TokenIdError: `padding` or `unknown` is an id outside the vocabulary.
+        UnknownTokenError: `padding` or `unknown` is a token that the vocabulary does not hold.
+        OSError: a file that cannot be opened.
+    """
+    if keep_lines and not _is_path(source):
+        raise VocabularyError(f"`keep_lines` is for text files. Received: a source of type {type(source).__name__}.")
+    found = _find_tokens(source, keep_lines, num_words)
+    bare = Vocabulary(found.tokens, None, found.slots, None, has_strings=found.has_strings)
+    if found.doubt and isinstance(padding, str) and padding == "auto":
+        raise VocabularyError(found.doubt)
+    padding_id = _choose("padding", padding, found.padding, bare)
+    unknown_id = _choose("unknown", unknown, found.unknown, bare)
+    if padding_id is not None and padding_id == unknown_id:
+        raise VocabularyError(f"Id {padding_id} cannot be both padding and unknown: name another, or None, for one.")
+    named = {place for place in (padding_id, unknown_id) if place is not None}
+    spellings, rule = _spell(found, marks)
+    return Vocabulary(
+        found.tokens, padding_id, found.slots | named, unknown_id, spellings, rule, has_strings=found.has_strings
+    )
+
+
+def _choose(name: str, choice: Any, automatic: int | None, vocabulary: Vocabulary) -> int | None:
+    if choice is None or (isinstance(choice, str) and choice == "auto"):
+        return automatic if choice is not None else None
+    if isinstance(choice, bool) or not isinstance(choice, (str, int, np.integer)):
+        raise VocabularyError(f'`{name}` must be "auto", None, an id or a token. Received: {choice!r}.')
+    return int(vocabulary.ids(choice)[0])
+
+
+def _spell(found: Found, choice: Any) -> tuple[tuple[str | None, ...] | None, str | None]:
+    """What tokens are called in files of vectors, and the rule."""
+    if choice is None:
+        return None, None
+    if isinstance(choice, str) and choice in ("auto", found.marks):
+        return found.spellings, found.marks
+    marks = usual_marks(choice)
+    if not found.has_strings:
+        raise VocabularyError(f"Ids without strings have no marks: leave out `marks`. Received: {choice!r}.")
+    return spell_tokens(found.tokens, marks, found.literals), marks.rule
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> Found:
+    if _is_path(source):
+        return from_file(source, keep_lines, num_words)
+    if isinstance(source, Mapping) and not isinstance(source, Counter) and not hasattr(source, "token2id"):
+        return from_word_index(source, num_words)
+    if num_words is not None:
+        raise VocabularyError(f"`num_words` is for a dict token -> id. Received: {type(source).__name__}.")
+    if isinstance(source, Vocabulary):
+        return _again(source)
+    by_attribute = _by_attribute(source)
+    if by_attribute is not None:
+        return by_attribute
+    if isinstance(source, (int, np.integer, range)) and not isinstance(source, bool):
+        return from_number(source)
+    if isinstance(source, Sequence) and not isinstance(source, (bytes, bytearray)):
+        return from_list(source)
+    if isinstance(source, np.ndarray) and source.ndim == 1:
+        return from_list(source.tolist())
+    raise VocabularyError(
+        "A vocabulary must be a list of tokens in id order, the path of a text file or of a tokenizer.json, a Keras "
+        "StringLookup, TextVectorization or IntegerLookup layer, a dict token -> id, a Keras Tokenizer, a Hugging Face "
+        "tokenizer, a gensim Dictionary, or the number of ids without strings. "
+        f"Received: {type(source).__name__}.{_hint(source)}"
+    )
+
+
+def _again(vocabulary: Vocabulary) -> Found:
+    return Found(
+        vocabulary.tokens,
+        vocabulary.padding,
+        vocabulary.unknown,
+        frozenset(vocabulary.reserved - {vocabulary.padding, vocabulary.unknown}),
+        vocabulary.spellings,
+        vocabulary.marks,
+        has_strings=vocabulary.has_strings,
+    )
+
+
+def _by_attribute(source: Any) -> Found | None:
+    """Objects of other libraries, told by what they have, so that none of these need be imported."""
+    if hasattr(source, "get_vocabulary"):
+        return from_layer(source)
+    if hasattr(source, "token2id"):
+        return from_dictionary(source)
+    if all(hasattr(source, name) for name in ("word_index", "num_words", "oov_token")):
+        return from_tokenizer(source.word_index, source.num_words, source.oov_token, type(source).__name__)
+    if hasattr(source, "backend_tokenizer") or hasattr(source, "to_str"):
+        return from_object(source)
+    return None
+
+
+def _hint(source: Any) -> str:
+    for name in ("word_index", "index_to_key", "num_bins"):
+        if hasattr(source, name):
+            return f" Pass its `{name}`."
+    return ""

@@ -1,0 +1,187 @@
+"""Files of tokens: lines as they are, JSON by its content, and what is refused by name."""
+
+import errno
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitembed.errors import VocabularyError
+from splitembed.vocabulary import read_vocabulary
+from splitembed.words import decode_word
+
+
+def write(folder, content):
+    path = folder / "vocabulary.txt"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("content", [b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb\n", b"\xef\xbb\xbfa\r\nb"])
+def test_C5_line_ends_and_byte_order_mark(tmp_path, content):
+    assert read_vocabulary(write(tmp_path, content)).tokens == ("a", "b")
+    assert read_vocabulary(str(write(tmp_path, content)), keep_lines=True).tokens == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\n\nb\n", "vocabulary.txt, line 2: a blank line"),
+        (b"\na\n\nb\n", "vocabulary.txt, line 3: a blank line"),
+        (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: a blank line"),
+        (b"a\nb\n\n", "vocabulary.txt, line 3: a blank line"),
+        (b"a\nb\na\n", "vocabulary.txt, line 3: the token 'a' again, first at 1"),
+        (b"", "The vocabulary is empty"),
+        (b"\x1f\x8b\x08\x00", "gzip data, where a UTF-8 text file"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        ("a\nb\n".encode("utf-16"), "UTF-16 text"),
+    ],
+)
+def test_C5_refused_files(tmp_path, content, message):
+    with pytest.raises(VocabularyError, match=message):
+        read_vocabulary(write(tmp_path, content))
+
+
+def test_C5_ids_equal_line_numbers_where_asked(tmp_path):
+    vocabulary = read_vocabulary(write(tmp_path, b"a\n\nb\na\n"), keep_lines=True)
+    assert vocabulary.tokens == ("a", "", "b", "a")
+    assert vocabulary.is_ordinary.tolist() == [True, False, True, True]
+    assert vocabulary.padding is None
+    assert vocabulary.ids(["a", "b", 3]).tolist() == [0, 2, 3]
+
+
+def test_blank_first_line_is_padding(tmp_path):
+    path = write(tmp_path, b"\n[UNK]\nthe\n")
+    assert read_vocabulary(path) == read_vocabulary(["", "[UNK]", "the"])
+    assert read_vocabulary(path, keep_lines=True) == read_vocabulary(["", "[UNK]", "the"])
+    assert read_vocabulary(path, padding=None).reserved == {1}
+
+
+def test_nothing_is_stripped_from_a_line(tmp_path):
+    content = b" a\na \n\xc2\xa0\n\xe2\x80\xa8\nb\rc\n\xef\xbb\xbfd\n\x0c\n\x85\n"
+    tokens = read_vocabulary(write(tmp_path, content)).tokens
+    assert tokens == (" a", "a ", "\xa0", "\u2028", "b\rc", "\ufeffd", "\x0c", "\udc85")
+
+
+LINES = st.binary(min_size=1, max_size=6).filter(lambda raw: b"\n" not in raw and not raw.endswith(b"\r"))
+
+
+@given(st.lists(LINES, unique=True, max_size=10), st.sampled_from([b"\n", b"\r\n"]))
+def test_any_bytes_of_a_file_are_the_words_of_a_vector_file(tmp_path_factory, lines, end):
+    lines = [b"start", *(line for line in lines if line != b"start")]
+    path = write(tmp_path_factory.mktemp("lines"), end.join(lines) + end)
+    assert read_vocabulary(path).tokens == tuple(decode_word(line) for line in lines)
+
+
+def test_missing_file_is_the_system_s_own_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
+        read_vocabulary(tmp_path / "nowhere.txt")
+
+
+@pytest.mark.parametrize("name", ["the", "", "no such words", "the sky\nis red", "x" * 5000, "The sky. It is red. And"])
+def test_a_string_that_is_no_path_is_told_what_is_accepted(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        OSError, match="one token goes in a list, the number of ids without strings is an int"
+    ) as caught:
+        read_vocabulary(name)
+    assert len(str(caught.value)) < 250
+    assert caught.value.filename == name[:60]
+
+
+def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="No such file or directory .*'vocabulary'") as caught:
+        read_vocabulary("vocabulary")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, "vocabulary")
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'tokens\.txt'"):
+        read_vocabulary("tokens.txt")
+    with pytest.raises(VocabularyError, match="is no path: a str must be"):
+        read_vocabulary("a\0b")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"the\t3\nsky\t2\n",
+        b"the 3\r\nsky 2\r\n",
+        b"the 0.1 0.2\nsky -0.3 4e-05\n",
+        b"2 2\nthe 0.1 0.2\nsky 0.3 0.4\n",
+        b"\xef\xbb\xbfthe\t0\nsky\t1\n",
+    ],
+)
+def test_files_of_vectors_counts_and_ids_are_refused(tmp_path, content):
+    with pytest.raises(VocabularyError, match="vocabulary.txt, line 1: '(the|2)\\W.*is a token and numbers"):
+        read_vocabulary(write(tmp_path, content))
+    whole = read_vocabulary(write(tmp_path, content), keep_lines=True)
+    assert whole.num_tokens == content.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    "content", [b"area 51\n", b"page 1\npage 2\n", b"the\t3\nsky\n", b"1\n2\n", b"the 3 cats\nsky 2\n", b"a b 3\nc 4\n"]
+)
+def test_tokens_that_end_in_numbers_are_tokens(tmp_path, content):
+    assert read_vocabulary(write(tmp_path, content)).tokens == tuple(content.decode().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xfd7zXZ\0", "xz data"),
+        (b"\x28\xb5\x2f\xfd\0", "zstd data"),
+        (b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>\x15\0\0\0\0\x18\x03", "a SentencePiece model"),
+        (pickle.dumps({"the": 0}), "a Python pickle"),
+        (pickle.dumps({"the": 0}, 2), "a Python pickle"),
+    ],
+)
+def test_refused_kinds_of_files(tmp_path, content, message):
+    with pytest.raises(VocabularyError, match=f"vocabulary.txt: {message}.*, where a UTF-8 text file"):
+        read_vocabulary(write(tmp_path, content))
+
+
+# JSON, told by its content
+
+
+def test_json_of_ids_is_a_dict(tmp_path):
+    word_index = {"the": 1, "é": 2, "sky": 3}
+    path = write(tmp_path, json.dumps(word_index, indent=1).encode())
+    assert read_vocabulary(path) == read_vocabulary(word_index)
+    assert read_vocabulary(path, num_words=3).tokens == ("", "the", "é")
+    assert read_vocabulary(write(tmp_path, b"\xef\xbb\xbf" + json.dumps(word_index).encode())).num_tokens == 4
+
+
+def test_tokens_that_look_a_little_like_json(tmp_path):
+    for content in (b"{\n}\n", b"{}\n", b"{a\n", b'"a"\n', b'["a"]\n', b"[PAD]\nthe\n"):
+        assert read_vocabulary(write(tmp_path, content)).tokens == tuple(content.decode().splitlines())
+    assert read_vocabulary(write(tmp_path, b'{"a\nb\n'), keep_lines=True).tokens == ('{"a', "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"model": {"type": "BPE", "vocab": {"a": 0, ', "begins as JSON, but cannot be read as JSON"),
+        (b'{"a": 0} {"b": 1}', "begins as JSON, but cannot be read as JSON: Extra data"),
+        (b'{"a": ' + b"[" * 100_000, "begins as JSON, but cannot be read as JSON"),
+        (b'{"a": "\xff"}', "begins as JSON, but cannot be read as JSON"),
+        (b'{"words": ["a", "b"]}', r"vocabulary.txt: JSON with the keys \['words'\], where"),
+        (b'{"0": "a", "1": "b"}', r"JSON with the keys \['0', '1'\], where"),
+        (b'{"model": {"type": "BPE"}}', r"JSON with the keys \['model'\], where"),
+        (b'{"a": 0, "b": 2}', "No token has the id 1"),
+        (b'{"a": 0, "b": true}', "The id of token 'b' must be an integer"),
+        (b'{"a": 0, "b": null}', "The id of token 'b' must be an integer"),
+    ],
+)
+def test_refused_json(tmp_path, content, message):
+    with pytest.raises(VocabularyError, match=message) as caught:
+        read_vocabulary(write(tmp_path, content))
+    assert len(str(caught.value)) < 400
+
+
+def test_num_words_of_files_is_for_json_of_ids(tmp_path):
+    tokenizer = {"class_name": "Tokenizer", "config": {"word_index": '{"a": 1}', "num_words": None, "oov_token": None}}
+    for content in (b"a\nb\n", b'{"model": {"vocab": {"a": 0}}}', json.dumps(tokenizer).encode()):
+        with pytest.raises(VocabularyError, match="`num_words` is for a dict token -> id. Received: .*vocabulary.txt"):
+            read_vocabulary(write(tmp_path, content), num_words=2)

@@ -1,0 +1,190 @@
+"""Keras's lookup layers, by their attributes and for real: row i belongs to what the layer sends to i."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from splitembed.errors import VocabularyError
+from splitembed.vocabulary import read_vocabulary
+
+
+def lookup_layer(tokens, **attributes):
+    defaults = {"num_oov_indices": 1, "mask_token": None, "oov_token": "[UNK]", "output_mode": "int", "invert": False}
+    return SimpleNamespace(**{**defaults, **attributes}, get_vocabulary=lambda: tokens)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lookup_layer(["a"], invert=True), "has invert=True"),
+        (lookup_layer(["[UNK]", "a"], output_mode="multi_hot"), 'must have output_mode="int". Received: .*multi_hot'),
+        (lookup_layer(["[UNK]"]), "has no tokens yet: call its adapt"),
+        (lookup_layer([], num_oov_indices=0), "has no tokens yet"),
+        (lookup_layer([-1, 3]), "Tokens must be str. Received: -1 of type int"),
+        (SimpleNamespace(get_vocabulary=lambda: ["a"]), "no Keras lookup layer. Pass the list"),
+    ],
+)
+def test_refused_layers(layer, message):
+    with pytest.raises(VocabularyError, match=message):
+        read_vocabulary(layer)
+
+
+def test_layer_without_a_name_for_unknown_tokens():
+    vocabulary = read_vocabulary(lookup_layer([None, None, "a"], num_oov_indices=2, oov_token=None))
+    assert (vocabulary.tokens, vocabulary.unknown, vocabulary.reserved) == (("[UNK]", "[UNK]", "a"), 0, {0, 1})
+
+
+def looked_up(layer, tokens):
+    return np.asarray(layer(np.array(tokens))).reshape(-1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("num_oov_indices", "mask_token", "oov_token"),
+    list(itertools.product([0, 1, 3, 5], [None, "", "<pad>"], ["[UNK]", "<oov>", None])),
+)
+def test_row_i_belongs_to_what_string_lookup_sends_to_i(num_oov_indices, mask_token, oov_token):
+    import keras
+
+    words = ["the", "[UNK]", "é", "a b", "<unk>"]  # "[UNK]" among the words is an ordinary token to Keras
+    layer = keras.layers.StringLookup(
+        num_oov_indices=num_oov_indices, mask_token=mask_token, oov_token=oov_token, vocabulary=words
+    )
+    vocabulary = read_vocabulary(layer)
+    assert vocabulary.num_tokens == layer.vocabulary_size()
+    assert [vocabulary.tokens[place] for place in looked_up(layer, words)] == words
+    assert vocabulary.ids(words).tolist() == looked_up(layer, words)
+    assert vocabulary.padding == (None if mask_token is None else looked_up(layer, [mask_token])[0])
+    if num_oov_indices:
+        strangers = [f"stranger{place}" for place in range(40)]
+        slots = set(looked_up(layer, strangers))
+        assert len(slots) == num_oov_indices
+        assert vocabulary.unknown == min(slots)
+        assert vocabulary.reserved == slots | ({0} if mask_token is not None else set())
+    else:
+        assert vocabulary.unknown == vocabulary.index["[UNK]"]
+
+
+def test_row_i_belongs_to_what_text_vectorization_sends_to_i():
+    import keras
+
+    layer = keras.layers.TextVectorization()
+    layer.adapt(["the sky is red", "the sky", "le ciel été"])
+    vocabulary = read_vocabulary(layer)
+    assert (vocabulary.tokens[:2], vocabulary.padding, vocabulary.unknown) == (("", "[UNK]"), 0, 1)
+    words = ["the", "sky", "is", "red", "été"]
+    assert [vocabulary.tokens[place] for place in looked_up(layer, words)] == words
+    assert looked_up(layer, ["stranger"]) == [vocabulary.unknown]
+    assert looked_up(layer, ["the stranger", "sky"])[-1] == vocabulary.padding
+    assert read_vocabulary(layer.get_vocabulary()) == vocabulary
+    assert {type(token) for token in vocabulary.tokens} == {str}
+
+
+def test_lookup_layer_whose_vocabulary_is_a_file(tmp_path):
+    import keras
+
+    path = tmp_path / "vocabulary.txt"
+    path.write_bytes(b"the\nsky\n")
+    layer = keras.layers.StringLookup(mask_token="", vocabulary=str(path))
+    assert read_vocabulary(layer).tokens == ("", "[UNK]", "the", "sky")
+
+
+def test_refused_keras_layers():
+    import keras
+
+    layers = keras.layers
+    for layer, message in [
+        (layers.StringLookup(vocabulary=["a"], invert=True), "StringLookup has invert=True"),
+        (layers.StringLookup(vocabulary=["a"], output_mode="one_hot"), 'StringLookup must have output_mode="int"'),
+        (
+            layers.TextVectorization(vocabulary=["a"], output_mode="count"),
+            'TextVectorization must have output_mode="int"',
+        ),
+        (layers.StringLookup(), "StringLookup has no tokens yet"),
+        (layers.StringLookup(num_oov_indices=0, mask_token=""), "StringLookup has no tokens yet"),
+        (layers.TextVectorization(), "TextVectorization has no tokens yet"),
+        (layers.IntegerLookup(vocabulary=[5], invert=True), "IntegerLookup has invert=True"),
+        (layers.IntegerLookup(vocabulary=[5], output_mode="count"), 'IntegerLookup must have output_mode="int"'),
+        (layers.IntegerLookup(), "IntegerLookup has no tokens yet"),
+    ]:
+        with pytest.raises(VocabularyError, match=message):
+            read_vocabulary(layer)
+
+
+def test_explicit_choices_for_a_layer():
+    layer = lookup_layer(["<pad>", "[UNK]", "[UNK]", "a"], num_oov_indices=2, mask_token="<pad>")
+    vocabulary = read_vocabulary(layer, padding=None, unknown=2)
+    assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (None, 2, {0, 1, 2})
+
+
+@pytest.mark.parametrize("num_oov_indices", [0, 1, 3])
+@pytest.mark.parametrize("mask_token", [None, 0, -1])
+@pytest.mark.parametrize("oov_token", [-1, 99, None])
+def test_row_i_belongs_to_what_integer_lookup_sends_to_i(num_oov_indices, mask_token, oov_token):
+    import keras
+
+    integers = [42, 7, -5, 2**40]
+    layer = keras.layers.IntegerLookup(
+        num_oov_indices=num_oov_indices, mask_token=mask_token, oov_token=oov_token, vocabulary=integers
+    )
+    vocabulary = read_vocabulary(layer)
+    assert vocabulary.num_tokens == layer.vocabulary_size()
+    ids = looked_up(layer, integers)
+    assert [vocabulary.tokens[place] for place in ids] == ["42", "7", "-5", "1099511627776"]
+    assert vocabulary.ids([str(integer) for integer in integers]).tolist() == ids
+    masks = set() if mask_token is None else set(looked_up(layer, [mask_token]))
+    assert vocabulary.padding == (min(masks) if masks else None)
+    slots = set(looked_up(layer, list(range(1000, 1040)))) if num_oov_indices else set()
+    assert len(slots) == num_oov_indices
+    assert vocabulary.unknown == (min(slots) if slots else None)
+    assert vocabulary.reserved == masks | slots
+    assert {type(token) for token in vocabulary.tokens} == {str}
+    assert vocabulary.has_strings
+
+
+def test_row_i_belongs_to_what_an_adapted_integer_lookup_sends_to_i():
+    import keras
+
+    layer = keras.layers.IntegerLookup(mask_token=0, max_tokens=4)
+    layer.adapt([[7, 7, 7, 42], [42, 0, -3, 0]])
+    vocabulary = read_vocabulary(layer)
+    assert vocabulary.tokens == ("0", "-1", "7", "42")
+    assert looked_up(layer, [0, -3, 7, 42]) == [0, 1, 2, 3]
+    assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (0, 1, {0, 1})
+
+
+@pytest.mark.parametrize("front", [[], ["<pad>", "<oov>", "<oov>"]])
+@pytest.mark.parametrize("kind", ["StringLookup", "IntegerLookup"])
+def test_row_i_belongs_to_what_the_layer_sends_to_i_after_another_set_vocabulary(front, kind):
+    import keras
+
+    if kind == "StringLookup":
+        first, second, special = ["old", "red"], ["sky", "red", "the"], front
+        layer = keras.layers.StringLookup(num_oov_indices=2, mask_token="<pad>", oov_token="<oov>", vocabulary=first)
+    else:
+        first, second, special = [1, 2], [30, 2, 10], [0, -1, -1] if front else []
+        layer = keras.layers.IntegerLookup(num_oov_indices=2, mask_token=0, vocabulary=first)
+    layer.set_vocabulary([*special, *second])
+    vocabulary = read_vocabulary(layer)
+    assert vocabulary.num_tokens == 6
+    assert [vocabulary.tokens[place] for place in looked_up(layer, second)] == list(map(str, second))
+    assert looked_up(layer, first[:1])[0] in vocabulary.reserved
+
+
+def test_row_i_belongs_to_what_text_vectorization_sends_to_i_after_set_vocabulary():
+    import keras
+
+    layer = keras.layers.TextVectorization(standardize=None, split="character", output_sequence_length=3)
+    layer.set_vocabulary(["", "[UNK]", "b", "É"])
+    vocabulary = read_vocabulary(layer)
+    assert [vocabulary.tokens[place] for place in looked_up(layer, ["bÉb"])] == ["b", "É", "b"]
+    assert looked_up(layer, ["bz"]) == [vocabulary.index["b"], vocabulary.unknown, vocabulary.padding]
+
+
+@pytest.mark.parametrize("vocabulary_dtype", ["int32", "int64", "<dtype: 'int64'>"])
+def test_integers_stand_beside_the_name_of_nameless_slots(vocabulary_dtype):
+    layer = lookup_layer([0, None, np.int32(7)], mask_token=0, oov_token=None, vocabulary_dtype=vocabulary_dtype)
+    assert read_vocabulary(layer).tokens == ("0", "[UNK]", "7")
+    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at place 1"):
+        read_vocabulary(lookup_layer([-1, 1.5], vocabulary_dtype=vocabulary_dtype, oov_token=-1))

@@ -1,0 +1,114 @@
+"""What subwords are called in files of vectors, rule by rule: words lose their marks, continuations are no words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitembed.errors import VocabularyError
+from splitembed.vocabulary.marks import USUAL, Marks, spell_tokens, usual_marks
+
+
+@pytest.mark.parametrize(
+    ("rule", "spellings"),
+    [
+        ("wordpiece", {"play": "play", "##ing": None, "##": None, "#": "#", "##,": None, ",": ",", "a##": "a##"}),
+        (
+            "metaspace",
+            {
+                "▁play": "play",
+                "ing": None,
+                "▁": None,
+                "▁▁": "▁",
+                ",": ",",
+                "▁,": ",",
+                "$": "$",
+                "...": None,
+                "▁...": "...",
+                "7": None,
+                "▁7": "7",
+                "的": None,
+                "▁的": "的",
+                "<0x41>": None,
+                "▁\xa0": None,
+                "▁New▁York": "New▁York",
+                "\u0301": None,
+            },
+        ),
+        (
+            "byte-level",
+            {
+                "Ġplay": "play",
+                "ing": None,
+                "Ġ": None,
+                "ĠĠ": None,
+                "ĊĊ": None,
+                ",": ",",
+                "Ġ,": ",",
+                "âĢĶ": "—",
+                "Ġâ": None,
+                "ĠcafÃ©": "café",
+                "Ã©": None,
+                "'s": None,
+                "Ġ2020": "2020",
+                "2020": None,
+                "ĠðŁĺĢ": "😀",
+                "ðŁĺĢ": "😀",
+                "Ġ\u4e00": None,
+            },
+        ),
+        ("word-end", {"ing</w>": "ing", "play": None, "</w>": None, ",": None, ",</w>": ",", "é</w>": "é"}),
+    ],
+)
+def test_what_tokens_are_called(rule, spellings):
+    found = spell_tokens(list(spellings), usual_marks(rule))
+    assert dict(zip(spellings, found, strict=True)) == spellings
+
+
+def test_marks_may_be_others_and_stand_for_bytes():
+    assert spell_tokens(["_the", "the"], Marks("metaspace", "_")) == ("the", None)
+    assert spell_tokens(["@@ing", "play"], Marks("wordpiece", "@@")) == (None, "play")
+    assert spell_tokens(["cafÃ©</w>", "ca", "Ã</w>"], Marks("word-end", "</w>", in_bytes=True)) == ("café", None, None)
+
+
+def test_literals_are_words_as_they_stand():
+    assert spell_tokens(["ing", "▁a", "<x>"], usual_marks("metaspace"), {0, 2}) == ("ing", "a", "<x>")
+
+
+@given(st.text(min_size=1).filter(lambda text: not text.isspace()), st.sampled_from(USUAL))
+def test_a_marked_word_is_called_by_the_word(word, marks):
+    written = "".join(map(byte_characters().__getitem__, word.encode())) if marks.in_bytes else word
+    token = {"wordpiece": written, "word-end": written + marks.mark}.get(marks.rule, marks.mark + written)
+    if marks.rule != "wordpiece" or not word.startswith("##"):
+        assert spell_tokens([token], marks) == (word,)
+
+
+@given(st.text(st.characters(categories=["L", "N", "M"]), min_size=1), st.sampled_from(USUAL))
+def test_a_continuation_is_no_word(text, marks):
+    written = "".join(map(byte_characters().__getitem__, text.encode())) if marks.in_bytes else text
+    token = marks.mark + written if marks.rule == "wordpiece" else written
+    assert spell_tokens([token], marks) == (None,)
+
+
+def byte_characters():
+    """Byte to character, as GPT-2's `bytes_to_unicode` has them."""
+    kept = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    characters, number = {}, 0
+    for byte in range(256):
+        characters[byte] = chr(byte if byte in kept else 256 + number)
+        number += byte not in kept
+    return characters
+
+
+def test_bytes_are_written_as_the_library_writes_them():
+    tokenizers = pytest.importorskip("tokenizers")
+    assert set(byte_characters().values()) == set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    for text in ("café", "naïve", "日本語", "😀", "a\x7f\xadb", "\x01"):
+        ((written, _place),) = split.pre_tokenize_str(text)
+        assert spell_tokens([written], usual_marks("byte-level")) == (text,)
+
+
+@pytest.mark.parametrize("rule", ["", "WordPiece", None, 3])
+def test_refused_rules(rule):
+    with pytest.raises(VocabularyError, match='one of "wordpiece", "metaspace", "byte-level", "word-end". Received: '):
+        usual_marks(rule)
