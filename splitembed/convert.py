@@ -3,21 +3,19 @@
 import os
 from typing import Any
 
-from splitembed.tables import FrozenTable, FrozenWriter, open_frozen
-from splitembed.vectors import WordVectors, iter_vectors
-from splitembed.vectors.sniff import AUTO
+import numpy as np
+
+from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
+from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors
 
 
 def save_frozen(
     path: str | os.PathLike[str],
     source: Any,
     *,
-    dim: int | None = None,
-    format: str = AUTO,  # noqa: A002
-    strict: bool = False,
-    non_finite: str = "error",
     dtype: str = "float32",
     progress: bool | None = None,
+    **options: Any,
 ) -> FrozenTable:
     """Streams pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
 
@@ -28,17 +26,16 @@ def save_frozen(
     ...     print(table.vectors.tolist(), list(table.words), table.zero_row)
     [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]] ['the', 'of', ''] 2
 
-    Memory holds a few blocks of rows and the words.
+    Memory holds a few blocks of rows and the words. Rows that words share (spaCy's vectors) are held whole, and stored
+    once.
 
     Args:
         path: the file to make or replace, as a whole and at once.
         source: whatever `read_vectors` takes.
-        dim: as for `read_vectors`.
-        format: as for `read_vectors`.
-        strict: as for `read_vectors`.
-        non_finite: as for `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
         progress: as for `read_vectors`.
+        **options: how to read the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
+            `non_finite`, as for `read_vectors`.
 
     Returns:
         The table, opened.
@@ -48,15 +45,29 @@ def save_frozen(
         SplitError: a number too large for `dtype`.
         VocabularyError: a word that cannot be stored.
     """
-    blocks = iter_vectors(source, dim=dim, format=format, strict=strict, non_finite=non_finite, progress=progress)
-    with FrozenWriter(path, dim, dtype=dtype, source=_source_name(source), with_zero_row=True) as writer:
+    shared = read_shared_vectors(source, **options)
+    if shared is not None:
+        _write_shared(path, shared, dtype, _source_name(source))
+        return open_frozen(path)
+    blocks = iter_vectors(source, progress=progress, **options)
+    with FrozenWriter(path, dtype=dtype, source=_source_name(source), with_zero_row=True) as writer:
         for words, vectors in blocks:
             writer.append(words, vectors)
     return open_frozen(path)
 
 
+def _write_shared(path: str | os.PathLike[str], vectors: WordVectors, dtype: str, name: str) -> None:
+    matrix, zero_row = vectors.matrix, None if vectors.table is None else vectors.table.zero_row
+    if zero_row is None:
+        zero_row, matrix = len(matrix), np.vstack([matrix, np.zeros((1, vectors.dim), np.float32)])
+    rows, scale = encode_rows(matrix, dtype)
+    write_frozen(path, rows, words=vectors.words, source=name, zero_row=zero_row, scale=scale, row_of=vectors.row_of)
+
+
 def _source_name(source: Any) -> str:
     """The name of the file, without the folders of this machine, or of the type of object."""
-    if isinstance(source, WordVectors):
+    if isinstance(source, (VectorSource, WordVectors)):
         source = source.source
+    if isinstance(source, (tuple, list)) and len(source) == 2 and isinstance(source[1], (str, os.PathLike)):
+        source = source[1]
     return os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__

@@ -14,7 +14,7 @@ from splitembed.convert import save_frozen
 from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError
 from splitembed.tables import open_frozen
 from splitembed.tables.spool import Spool
-from splitembed.vectors import read_vectors, streams
+from splitembed.vectors import VectorSource, WordVectors, read_vectors, streams
 
 WORDS = ["the", "at me@x.org", "\u3000"]
 ROWS = np.array([[0.5, 2.0], [3.0, 0.1], [5.0, -6.0]], np.float32)
@@ -122,3 +122,25 @@ def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert table.vectors.nbytes > 48_000_000 > 2 * peak
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_rows_that_words_share_are_stored_once(tmp_path, dtype):
+    rows = np.array([[1, 2], [3, 4], [0, 0]], np.float32)
+    source = WordVectors(["a", "b", "c", "d"], rows, "by hand", row_of=np.array([1, 1, 0, 2]))
+    table = save_frozen(tmp_path / "shared.h5", source, dtype=dtype)
+    assert (table.num_frozen, table.zero_row, table.source) == (4, 3, "by hand")
+    assert (list(table.words), table.row_of.tolist()) == (["a", "b", "c", "d"], [1, 1, 0, 2])
+    assert np.allclose(table.take(table.row_of), rows[[1, 1, 0, 2]], rtol=1e-2)
+    again = save_frozen(tmp_path / "again.h5", tmp_path / "shared.h5", dtype=dtype)
+    assert again.row_of.tolist() == table.row_of.tolist() and np.array_equal(again.vectors, table.vectors)
+
+
+def test_options_of_reading_reach_the_reader(tmp_path):
+    (tmp_path / "v.txt").write_text("a 1 2\nb 1 nan\n")
+    source = VectorSource(tmp_path / "v.txt", non_finite="zero")
+    with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
+        table = save_frozen(tmp_path / "t.h5", source)
+    assert table.vectors.tolist() == [[1, 2], [1, 0], [0, 0]] and table.source == "v.txt"
+    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+        save_frozen(tmp_path / "t.h5", tmp_path / "v.txt", dim=3)

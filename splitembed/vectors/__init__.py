@@ -1,6 +1,16 @@
 """Pretrained vectors: foreign files, frozen tables and objects in memory enter; words and their rows leave."""
 
 from splitembed.vectors.blocks import Block, WordVectors
-from splitembed.vectors.read import iter_vectors, read_vectors
+from splitembed.vectors.read import iter_vectors, read_shared_vectors, read_vectors
+from splitembed.vectors.source import VectorSource
+from splitembed.vectors.subwords import SubwordVectors
 
-__all__ = ["Block", "WordVectors", "iter_vectors", "read_vectors"]
+__all__ = [
+    "Block",
+    "SubwordVectors",
+    "VectorSource",
+    "WordVectors",
+    "iter_vectors",
+    "read_shared_vectors",
+    "read_vectors",
+]

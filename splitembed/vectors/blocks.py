@@ -82,6 +82,11 @@ class WordVectors:
         taken: NDArray[np.float32] = self._matrix[rows]
         return taken
 
+    def rows(self, words: ArrayLike) -> NDArray[np.int64]:
+        """The rows of words, which are named by their places; -1, for no word, stays -1."""
+        places = np.asarray(words, np.int64)
+        return places if self.row_of is None else np.where(places < 0, -1, self.row_of[places])
+
     @property
     def num_rows(self) -> int:
         """Number of distinct rows: of words, where none share one."""

@@ -1,7 +1,10 @@
 """Formats that are recognised but not read: the first bytes of a file enter; its real name and the next step leave."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
+
+from splitembed.errors import VectorFormatError
 
 
 class Foreign(NamedTuple):
@@ -12,23 +15,26 @@ class Foreign(NamedTuple):
     advice: str
 
 
+ZIP = rb"PK(\x03\x04|\x05\x06|\x07\x08)"  # of the first file, of an empty archive, of one in parts
+
 _LOAD = "Load it, if you trust it, with what wrote it (a .kv file: gensim's KeyedVectors.load), and pass the object."
 _UNPACK = "Unpack it, and pass the file of vectors inside."
+_DECOMPRESS = "Decompress it first, and pass the file itself."
 _CONVERT = "Load it with a library that reads it, and pass (words, matrix)."
 
-_FASTTEXT = "Pass its .vec file, or gensim.models.fasttext.load_facebook_vectors(path)."
-
 BINARY = (
-    Foreign(rb"\xba\x16\x4f\x2f", "a fastText .bin model", _FASTTEXT),
-    # The first versions began with their integer options: six small ones, then loss and model, each 1 to 3.
-    Foreign(rb"([\s\S]{2}\x00\x00){6}([\x01-\x03]\x00\x00\x00){2}", "a fastText .bin model", _FASTTEXT),
     Foreign(rb"\x80[\x02-\x05]", "a pickle, which can run any code when it is loaded", _LOAD),
-    Foreign(rb"\x93NUMPY", "a NumPy .npy array, which holds no words,", "Pass (words, numpy.load(path))."),
-    Foreign(rb"PK(\x03\x04|\x05\x06)", "a zip archive (such as .zip, .npz, .keras or .pt)", _UNPACK),
-    Foreign(rb"\x89HDF\r\n\x1a\n", "an HDF5 file inside a compressed one", "Decompress it first: tables are mapped."),
-    Foreign(rb"\x1f\x8b", "gzip data inside compressed data", _UNPACK),
-    Foreign(rb"\xfd7zXZ\x00", "xz data inside compressed data", _UNPACK),
-    Foreign(rb"\x28\xb5\x2f\xfd", "Zstandard data", "Decompress it first (zstd -d)."),
+    Foreign(
+        rb"\x93NUMPY",
+        "a NumPy .npy array, which holds no words,",
+        "Decompress it, if it is compressed, and put the words beside it; or pass (words, numpy.load(path)).",
+    ),
+    Foreign(ZIP, "a zip archive inside another file, or in a stream", _UNPACK),
+    Foreign(rb"\x89HDF\r\n\x1a\n", "an HDF5 file inside a compressed one, or in a stream", _DECOMPRESS),
+    Foreign(rb"\x1f\x8b", "gzip data inside twice compressed data", _UNPACK),
+    Foreign(rb"BZh[1-9]1AY&SY", "bzip2 data inside twice compressed data", _UNPACK),
+    Foreign(rb"\xfd7zXZ\x00", "xz data inside twice compressed data", _UNPACK),
+    Foreign(rb"\x28\xb5\x2f\xfd", "Zstandard data inside twice compressed data", _UNPACK),
     Foreign(rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     Foreign(rb"Rar!\x1a\x07", "a RAR archive", _UNPACK),
     Foreign(rb"(?=[\s\S]{257}ustar)[^\n]{1,100}\x00", "a tar archive", _UNPACK),
@@ -37,7 +43,7 @@ BINARY = (
     Foreign(rb"PAR1[\x00-\x08\x0e-\x1f]", "a Parquet file", _CONVERT),
     Foreign(rb"ARROW1\x00\x00", "an Arrow file", _CONVERT),
     Foreign(rb"GGUF[\x01-\x0f]\x00\x00\x00", "a GGUF model", _CONVERT),
-    Foreign(rb"[\s\S]{4}\x00{4}\{", "a safetensors file", _CONVERT),
+    Foreign(rb"[\s\S]{4}\x00{4}\{", "a safetensors file inside a compressed one, or in a stream", _DECOMPRESS),
 )
 TEXT = (
     Foreign(rb"(?i)\s*<(!doctype|html|head|body|!--|\?xml)", "a web page, not vectors", "Download the file itself."),
@@ -49,12 +55,29 @@ TEXT = (
     Foreign(rb"%PDF", "a PDF document", "Download the file of vectors itself."),
 )
 
+# By the names of their members: formats that are zip archives.
+ARCHIVES: tuple[tuple[Callable[[set[str]], bool], Foreign], ...] = (
+    (
+        lambda names: bool(names) and all(name.endswith(".npy") for name in names),
+        Foreign(ZIP, "a NumPy .npz archive inside another file, or in a stream", _DECOMPRESS),
+    ),
+    (
+        lambda names: {"metadata.json", "config.json", "model.weights.h5"} <= names,
+        Foreign(ZIP, "a Keras model, a zip archive,", "Load it, and pass (words, matrix) of its embedding."),
+    ),
+    (
+        lambda names: any(name.rpartition("/")[2] == "data.pkl" for name in names),
+        Foreign(ZIP, "a PyTorch file, a zip archive that holds a pickle,", _LOAD),
+    ),
+    (lambda names: "[Content_Types].xml" in names, Foreign(ZIP, "an Office document", "Save it as plain text.")),
+)
+
 
 def name_foreign(head: bytes, formats: tuple[Foreign, ...]) -> Foreign | None:
     r"""Names the format that a file's first bytes belong to.
 
-    >>> name_foreign(b"\xba\x16\x4f\x2f\x0c\0\0\0", BINARY).name
-    'a fastText .bin model'
+    >>> name_foreign(b"\x93NUMPY\x01\0", BINARY).name
+    'a NumPy .npy array, which holds no words,'
     >>> name_foreign(b"the 0.1 0.2\n", BINARY + TEXT) is None
     True
 
@@ -66,3 +89,15 @@ def name_foreign(head: bytes, formats: tuple[Foreign, ...]) -> Foreign | None:
         The first format that fits, or None.
     """
     return next((each for each in formats if re.match(each.pattern, head)), None)
+
+
+def refusal(path: str, foreign: Foreign) -> VectorFormatError:
+    """Makes the error that names a foreign format.
+
+    >>> str(refusal("v.bin", BINARY[0]))[:63]
+    'v.bin: found a pickle, which can run any code when it is loaded'
+    """
+    return VectorFormatError(
+        f"{path}: found {foreign.name}; expected text (GloVe, word2vec, fastText .vec), word2vec binary or fastText "
+        f".bin. {foreign.advice}"
+    )

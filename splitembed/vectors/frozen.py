@@ -15,7 +15,7 @@ NUM_BLOCK_ROWS = 4096
 
 
 def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
-    """The words and rows of a frozen table, in place: row `i` stays row `i` of the table.
+    """The words and rows of a frozen table, in place: row `i` stays row `i` of the table, for all words that share it.
 
     Args:
         table: with words.
@@ -29,12 +29,12 @@ def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
         VectorFormatError: the table holds no words, or has another dim.
     """
     intake.check_dim(table.dim)
-    words, num_words = _words(table), table.num_frozen
-    if table.zero_row == num_words - 1:
-        num_words -= 1
-        words = words[:num_words]
-    rows = as_read_only(table.vectors[:num_words]) if table.dtype == "float32" else None
-    return WordVectors(words, rows, intake.source, table)
+    words, num_rows = _words(table), table.num_frozen
+    if table.row_of is None and table.zero_row == num_rows - 1:
+        num_rows -= 1
+        words = words[:num_rows]
+    rows = as_read_only(table.vectors[:num_rows]) if table.dtype == "float32" else None
+    return WordVectors(words, rows, intake.source, table, row_of=table.row_of)
 
 
 def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
@@ -54,13 +54,15 @@ def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
     intake.check_dim(table.dim)
     words = _words(table)
     wanted = intake.wanted
-    for start in range(0, max(table.num_frozen, 1), NUM_BLOCK_ROWS):
+    rows = np.arange(table.num_frozen) if table.row_of is None else table.row_of
+    zero_row = table.zero_row if table.row_of is None else None  # no word is the zero row's then
+    for start in range(0, max(len(rows), 1), NUM_BLOCK_ROWS):
         places = [
             start + index
             for index, word in enumerate(words[start : start + NUM_BLOCK_ROWS])
-            if start + index != table.zero_row and (wanted is None or word in wanted)
+            if start + index != zero_row and (wanted is None or word in wanted)
         ]
-        yield intake.admit([words[place] for place in places], table.take(np.asarray(places, np.intp)), places)
+        yield intake.admit([words[place] for place in places], table.take(rows[places]), places)
 
 
 def _words(table: FrozenTable) -> Sequence[str]:

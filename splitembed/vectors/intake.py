@@ -91,11 +91,28 @@ class Intake:
         Raises:
             VectorFormatError: a value that is not finite; any doubt, when strict.
         """
-        kept = self._first_comers(words, places)
+        kept = self.admit_words(words, places)
         if len(kept) < len(words):
             words, rows, places = [words[i] for i in kept], rows[kept], [places[i] for i in kept]
-        self._count_escaped(words, places)
-        return Block(words, self._finite(words, rows, places))
+        return Block(words, self.finite(words, rows, places))
+
+    def admit_words(self, words: list[str], places: Places) -> Sequence[int]:
+        """Finds the words that come for the first time, where words have no rows of their own.
+
+        Args:
+            words: all of them wanted.
+            places: where each stands.
+
+        Returns:
+            Which of them are kept, as indices.
+
+        Raises:
+            VectorFormatError: any doubt, when strict.
+        """
+        kept = self._first_comers(words, places)
+        if not _is_unicode("".join(words)):
+            self._count_escaped([words[i] for i in kept], [places[i] for i in kept])
+        return kept
 
     def _first_comers(self, words: list[str], places: Places) -> Sequence[int]:
         seen, num_seen = self._seen, len(self._seen)
@@ -114,13 +131,24 @@ class Intake:
         return kept
 
     def _count_escaped(self, words: list[str], places: Places) -> None:
-        if _is_unicode("".join(words)):
-            return
         for word, place in zip(words, places, strict=True):
             if not _is_unicode(word):
                 self.doubts.add(NOT_UTF8, f"{self.unit} {place}")
 
-    def _finite(self, words: list[str], rows: NDArray[Any], places: Places) -> NDArray[np.float32]:
+    def finite(self, words: list[str], rows: NDArray[Any], places: Places) -> NDArray[np.float32]:
+        """Makes rows finite float32.
+
+        Args:
+            words: a word of each row, for messages.
+            rows: real numbers `(num_rows, dim)`.
+            places: where each stands.
+
+        Returns:
+            The rows; `rows` itself where they are such already.
+
+        Raises:
+            VectorFormatError: a value that is not finite, unless such are to be replaced.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows float32 is found below
             narrow = rows.astype(np.float32, copy=False)
         finite = np.isfinite(narrow)

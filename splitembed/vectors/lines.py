@@ -42,6 +42,7 @@ class Lines:
         self._choose = _all_lines if wanted is None else _FirstFields(wanted).choose
         self._longest = MOST_BYTES_A_WORD + MOST_BYTES_A_NUMBER * layout.dim
         self.num_lines = layout.num_lines  # passed so far
+        self.is_open = False  # the last line lacks its LF
 
     def chunks(self) -> Generator[bytes, None, None]:
         """Chunks that end where a line ends, all but the last; each is to go on to `cut` or `skip`, in order."""
@@ -56,6 +57,7 @@ class Lines:
             if sum(map(len, begun)) > self._longest:
                 break  # `cut` refuses it, and knows the number of the line
         if any(begun):
+            self.is_open = True
             yield b"".join(begun)
 
     def cut(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:

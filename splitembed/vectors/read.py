@@ -1,23 +1,32 @@
 """The door to all readers: any source of vectors enters, `WordVectors` or a stream of `Block`s leaves."""
 
+import contextlib
 import itertools
 import os
-import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from splitembed.errors import VectorFormatError
-from splitembed.tables import FrozenTable, open_frozen
+import numpy as np
+
+from splitembed.tables import FrozenTable
 from splitembed.vectors.blocks import Block, WordVectors, gather_blocks, stack_blocks
-from splitembed.vectors.frozen import HDF5_MAGIC, table_blocks, table_vectors
+from splitembed.vectors.fasttext_bin import fasttext_blocks
+from splitembed.vectors.frozen import table_blocks, table_vectors
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.memory import Pair, as_pair, pair_blocks
-from splitembed.vectors.sniff import AUTO, TEXT_FORMAT, sniff
-from splitembed.vectors.streams import open_stream
+from splitembed.vectors.memory import Pair, pair_blocks, shared_vectors
+from splitembed.vectors.opening import Found, name_of, recognise
+from splitembed.vectors.sniff import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, sniff
+from splitembed.vectors.source import VectorSource, with_options
+from splitembed.vectors.streams import STANDARD_INPUT, Stream, open_stream
+from splitembed.vectors.subwords import SubwordVectors
 from splitembed.vectors.text import text_blocks
 from splitembed.vectors.word2vec_binary import binary_blocks
 
-Found = FrozenTable | Pair | str | os.PathLike[str]
+READERS: dict[str, Callable[[Stream, Layout, Intake], Iterator[Block]]] = {
+    TEXT_FORMAT: text_blocks,
+    BINARY_FORMAT: binary_blocks,
+    FASTTEXT_FORMAT: fasttext_blocks,
+}
 
 
 def read_vectors(
@@ -26,6 +35,9 @@ def read_vectors(
     *,
     dim: int | None = None,
     format: str = AUTO,  # noqa: A002
+    member: str | None = None,
+    datasets: tuple[str, str] | str | None = None,
+    allow_pickle: bool = False,
     strict: bool = False,
     non_finite: str = "error",
     progress: bool | None = None,
@@ -41,20 +53,38 @@ def read_vectors(
     >>> vectors.words, vectors.vectors.tolist()
     (['of'], [[0.25, 0.5]])
 
-    A file is read once, from front to back, and memory follows what is kept. A frozen.h5 is not read but mapped: all
-    its words are given, whatever the vocabulary, and its rows are not copied.
+    A file is read once, from front to back, and memory follows what is kept; rows in .npy, .npz, HDF5, safetensors and
+    spaCy files are mapped or read in slices. A frozen.h5 is not read but mapped: all its words are given, whatever the
+    vocabulary, and its rows are not copied. Rows that several words share (spaCy) are kept once.
 
-    Doubts (a header that counts wrong, words that come again, words that are not UTF-8, blank lines, replaced values)
-    are counted and told in one VectorFileWarning. With a vocabulary, doubts about words and values are those about rows
-    that are kept, and lines of other words are not checked.
+    Doubts (a header that counts wrong, words that come again, words that are not UTF-8, blank lines, replaced values,
+    spaCy's keys without a string) are counted and told in one VectorFileWarning. With a vocabulary, doubts about words
+    and values are those about rows that are kept, and lines of other words are not checked.
 
     Args:
-        source: the path of a GloVe text, word2vec text, fastText .vec or word2vec binary file, plain or compressed by
-            gzip, bzip2 or xz, whatever its name; the path of a frozen.h5, or its `FrozenTable`; a dict word -> row;
-            (words, matrix); gensim's KeyedVectors; `WordVectors`.
+        source: one of these, or a `VectorSource`, which brings the options below:
+
+            - the path of a GloVe text, word2vec text, fastText .vec, word2vec binary or fastText .bin file, plain, in a
+              zip archive, or compressed by gzip, bzip2, xz or zstd, whatever its name; "-" for standard input; a file
+              opened in binary mode;
+            - the path of a frozen.h5, or its `FrozenTable`; a folder that holds one;
+            - the path of an .npz with one matrix and one list of words, or of any HDF5 file with `datasets`;
+            - the folder of a spaCy pipeline or of its vectors; a folder with `model.safetensors` and `tokenizer.json`,
+              as model2vec saves them;
+            - a dict word -> row; gensim's KeyedVectors; the path of its .kv file with `allow_pickle`; `WordVectors`;
+            - (words, matrix). Words: strings or integers in the order of the rows; the path of a file with one word a
+              line; or what `read_vocabulary` reads, whose reserved ids (padding, `[UNK]`, out-of-vocabulary slots) and
+              pieces that continue a word are no words, so that their rows are left out. Matrix: `(num_rows, dim)`, an
+              array, an open HDF5 dataset, the path of a .npy, .npz, HDF5 or safetensors file, or a Keras `Embedding`.
         vocabulary: the tokens whose rows are wanted; None wants all.
-        dim: numbers a row, to be checked, or to be known where words end in numbers; None finds it out.
-        format: "text" or "word2vec-binary" to refuse any other file; "auto" goes by content.
+        dim: numbers a row, to be checked, or to be known where words end in numbers, or to choose a file in a zip
+            archive by; None finds it out.
+        format: the name of a format ("text", "word2vec-binary", "fasttext-bin") to refuse any other file; also
+            "word2vec-binary-float16", "-float32" or "-float64" to say what its numbers are; "auto" goes by content.
+        member: the name of the file inside a zip archive; None takes the only one, or the only one of dim `dim`.
+        datasets: the names of the words and of the matrix inside an .npz or HDF5 file; where the words are elsewhere,
+            the name of the matrix alone, also of a tensor in a safetensors file.
+        allow_pickle: load a pickle, such as gensim's .kv; it can run any code, so only of whom you trust.
         strict: make each doubt an error.
         non_finite: "error", or "zero" to replace NaN, infinities and what float32 cannot hold, which is then a doubt.
         progress: show a bar of bytes read; None shows it where a terminal watches.
@@ -65,32 +95,31 @@ def read_vectors(
 
     Raises:
         VectorFormatError: (a ValueError) the source is something else, by name, or damaged: with path, line or byte.
-        TableFormatError: an HDF5 file that is no frozen.h5.
-        VocabularyError: a vocabulary that is not an iterable of strings.
+        TableFormatError: a frozen.h5 that is damaged, or another of our files.
+        VocabularyError: a vocabulary that is not an iterable of strings, or cannot be read.
         OSError: as `open` raises it.
+        ImportError: a library that the source needs is not installed; the message names the extra that installs it.
     """
-    found = _recognise(source)
-    intake = Intake(_name(source, found), vocabulary=vocabulary, dim=dim, strict=strict, non_finite=non_finite)
-    if isinstance(found, FrozenTable):
-        return table_vectors(found, intake)
-    blocks = _blocks(found, intake, format, progress)
-    first = next(blocks)  # then `most_rows` is known, if it can be
-    blocks = itertools.chain((first,), blocks)
-    most_rows = intake.most_rows
-    words, vectors = gather_blocks(list(blocks)) if most_rows is None else stack_blocks(blocks, most_rows)
+    asked = with_options(
+        source,
+        dim=dim,
+        format=format,
+        member=member,
+        datasets=datasets,
+        allow_pickle=allow_pickle,
+        strict=strict,
+        non_finite=non_finite,
+    )
+    intake = _intake(asked, vocabulary)
+    with contextlib.ExitStack() as stack:
+        vectors = _read(recognise(asked, intake, stack), asked, intake, progress)
+    vectors.subwords = vectors.subwords or getattr(asked.source, "subwords", None)
     intake.doubts.tell()
-    return WordVectors(words, vectors, intake.source)
+    return vectors
 
 
 def iter_vectors(
-    source: Any,
-    vocabulary: Iterable[str] | None = None,
-    *,
-    dim: int | None = None,
-    format: str = AUTO,  # noqa: A002
-    strict: bool = False,
-    non_finite: str = "error",
-    progress: bool | None = None,
+    source: Any, vocabulary: Iterable[str] | None = None, *, progress: bool | None = None, **options: Any
 ) -> Iterator[Block]:
     """Reads pretrained vectors block by block; memory holds one block, and of the rest the words.
 
@@ -101,64 +130,91 @@ def iter_vectors(
     Args:
         source: as for `read_vectors`.
         vocabulary: the tokens whose rows are wanted, also of a frozen.h5; None wants all.
-        dim: as for `read_vectors`.
-        format: as for `read_vectors`.
-        strict: as for `read_vectors`.
-        non_finite: as for `read_vectors`.
         progress: as for `read_vectors`.
+        options: the others of `read_vectors`.
 
     Yields:
-        At least one block, so that the dim is known; the warning about doubts comes after the last.
+        At least one block, so that the dim is known; rows that words share come with each of them; the warning about
+        doubts comes after the last.
 
     Raises:
-        VectorFormatError, TableFormatError, VocabularyError, OSError: as for `read_vectors`, when it is iterated.
+        VectorFormatError, TableFormatError, VocabularyError, OSError, ImportError: as for `read_vectors`, when it is
+            iterated.
     """
-    found = _recognise(source)
-    intake = Intake(_name(source, found), vocabulary=vocabulary, dim=dim, strict=strict, non_finite=non_finite)
-    yield from _blocks(found, intake, format, progress)
+    asked = with_options(source, **options)
+    intake = _intake(asked, vocabulary)
+    with contextlib.ExitStack() as stack:
+        yield from _blocks(recognise(asked, intake, stack), asked, intake, progress)
     intake.doubts.tell()
 
 
-def _recognise(source: Any) -> Found:
-    if isinstance(source, FrozenTable):
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return open_frozen(source) if _is_hdf5(source) else source
-    if isinstance(source, WordVectors) and source.table is not None:
-        return source.table
-    pair = as_pair(source)
-    if pair is None:
-        hint = " For one dense matrix in id order there is SplitTable.from_matrix." if hasattr(source, "shape") else ""
-        raise VectorFormatError(
-            "`source` must be a path, a dict word -> row, (words, matrix), KeyedVectors, WordVectors or FrozenTable. "
-            f"Received: {reprlib.repr(source)} (of type {type(source).__name__}).{hint}"
-        )
-    return pair
+def read_shared_vectors(source: Any, **options: Any) -> WordVectors | None:
+    """Reads vectors whose words share rows; others are better read by `iter_vectors`, in bounded memory.
+
+    >>> read_shared_vectors({"the": [1.0, 2.0]}) is None
+    True
+
+    Args:
+        source: as for `read_vectors`.
+        options: the others of `read_vectors`.
+
+    Returns:
+        The vectors, or None where every word has a row of its own; then nothing was read.
+    """
+    asked = with_options(source, **options)
+    intake = _intake(asked, None)
+    with contextlib.ExitStack() as stack:
+        found = recognise(asked, intake, stack)
+        if not isinstance(found, FrozenTable | Pair) or found.row_of is None:
+            return None
+        if len(np.unique(found.row_of)) == len(found.row_of):  # a lookup's tokens, each with a row of its own
+            return None
+        vectors = _read(found, asked, intake, None)
+    intake.doubts.tell()
+    return vectors
 
 
-def _is_hdf5(path: str | os.PathLike[str]) -> bool:
-    if not os.path.isfile(path):  # a pipe can be read only once
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
+def _intake(asked: VectorSource, vocabulary: Iterable[str] | None) -> Intake:
+    return Intake(
+        name_of(asked.source), vocabulary=vocabulary, dim=asked.dim, strict=asked.strict, non_finite=asked.non_finite
+    )
 
 
-def _name(source: Any, found: Found) -> str:
-    """What messages call the source."""
-    if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source)
+def _read(found: Found, asked: VectorSource, intake: Intake, progress: bool | None) -> WordVectors:
     if isinstance(found, FrozenTable):
-        return str(found.path or "the frozen table")
-    return found.name if isinstance(found, Pair) else os.fspath(found)
+        return table_vectors(found, intake)
+    if isinstance(found, Pair):
+        return _stacked(pair_blocks(found, intake), intake) if found.row_of is None else shared_vectors(found, intake)
+    formats: list[str] = []
+    vectors = _stacked(_stream_blocks(found, asked, intake, progress, formats), intake)
+    is_path = isinstance(found, (str, os.PathLike)) and found != STANDARD_INPUT
+    if formats == [FASTTEXT_FORMAT] and is_path and os.path.isfile(found):
+        vectors.subwords = SubwordVectors(found, member=asked.member, dim=asked.dim)
+    return vectors
 
 
-def _blocks(found: Found, intake: Intake, format: str, progress: bool | None) -> Iterator[Block]:  # noqa: A002
+def _stacked(blocks: Iterator[Block], intake: Intake) -> WordVectors:
+    first = next(blocks)  # then `most_rows` is known, if it can be
+    blocks = itertools.chain((first,), blocks)
+    most_rows = intake.most_rows
+    words, vectors = gather_blocks(list(blocks)) if most_rows is None else stack_blocks(blocks, most_rows)
+    return WordVectors(words, vectors, intake.source)
+
+
+def _blocks(found: Found, asked: VectorSource, intake: Intake, progress: bool | None) -> Iterator[Block]:
     if isinstance(found, FrozenTable):
-        yield from table_blocks(found, intake)
-    elif isinstance(found, Pair):
-        yield from pair_blocks(found, intake)
-    else:
-        with open_stream(found, progress) as stream:
-            layout = sniff(stream, intake, format)
-            read = text_blocks if layout.format == TEXT_FORMAT else binary_blocks
-            yield from read(stream, layout, intake)
+        return table_blocks(found, intake)
+    if isinstance(found, Pair):
+        return pair_blocks(found, intake)
+    return _stream_blocks(found, asked, intake, progress, [])
+
+
+def _stream_blocks(
+    found: Any, asked: VectorSource, intake: Intake, progress: bool | None, formats: list[str]
+) -> Iterator[Block]:
+    """Reads a file from front to back, and notes its format."""
+    with open_stream(found, progress, member=asked.member, dim=asked.dim) as stream:
+        intake.source = intake.doubts.source = stream.path  # which file inside an archive it is, too
+        layout = sniff(stream, intake, asked.format)
+        formats.append(layout.format)
+        yield from READERS[layout.format](stream, layout, intake)

@@ -2,7 +2,9 @@ r"""Naming a file's format: its first bytes enter; a `Layout`, or the error that
 
     text             word SP number SP ... number LF, once for each row; separated by spaces or tabs; GloVe
                      the same after a header "num_rows dim" LF; word2vec text, fastText .vec
-    word2vec-binary  a header "num_rows dim" LF, then for each row: word SP dim little-endian float32, and LF or nothing
+    word2vec-binary  a header "num_rows dim" LF, then for each row: word SP dim little-endian float32 (some: float16 or
+                     float64), and LF or nothing
+    fasttext-bin     a fastText .bin model, see `fasttext_format.py`
 
 A header is believed only where the rows bear it out. Sources of the formats: Mikolov et al., word2vec (2013),
 `word2vec.c`; Pennington et al., GloVe (2014), `glove.c`; Bojanowski et al., fastText (2017).
@@ -16,12 +18,15 @@ from dataclasses import dataclass
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
 from splitembed.vectors.doubts import BLANK
-from splitembed.vectors.foreign import BINARY, TEXT, Foreign, name_foreign
+from splitembed.vectors.foreign import BINARY, TEXT, name_foreign, refusal
+from splitembed.vectors.heads import Head
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams import Stream
+from splitembed.vectors.record_types import NUM_BYTES, find_dtype
 
-AUTO, TEXT_FORMAT, BINARY_FORMAT = "auto", "text", "word2vec-binary"
-FORMATS = (AUTO, TEXT_FORMAT, BINARY_FORMAT)
+AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-binary", "fasttext-bin"
+DTYPES_OF_FORMATS = {f"{BINARY_FORMAT}-{dtype}": dtype for dtype in NUM_BYTES}
+FORMATS = (AUTO, TEXT_FORMAT, BINARY_FORMAT, *DTYPES_OF_FORMATS, FASTTEXT_FORMAT)
+LARGEST_DIM = 1 << 24  # a header that says more is none
 NUM_SAMPLE_ROWS = 100
 
 BOM = b"\xef\xbb\xbf"
@@ -37,11 +42,12 @@ class Layout:
     """How a file is laid out.
 
     Args:
-        format: "text" or "word2vec-binary".
+        format: "text", "word2vec-binary" or "fasttext-bin".
         dim: length of a row.
         start: bytes before the first row: a byte order mark, blank lines, the header.
         num_lines: lines before the first row.
         num_rows: what the header says; None without one.
+        dtype: "float32", "float16" or "float64", of the numbers in word2vec binary.
     """
 
     format: str
@@ -49,15 +55,17 @@ class Layout:
     start: int
     num_lines: int = 0
     num_rows: int | None = None
+    dtype: str = "float32"
 
 
-def sniff(stream: Stream, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
+def sniff(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
     """Finds out how a file is laid out.
 
     Args:
         stream: the file; only its head is looked at.
         intake: the dim asked for; takes note of blank lines before the first row.
-        format: "text" or "word2vec-binary" to refuse the other, "auto" for either.
+        format: "text", "word2vec-binary" or "fasttext-bin" to refuse the others, "auto" for any; or
+            "word2vec-binary-float16" and the like to say what the file does not.
 
     Returns:
         The layout.
@@ -67,22 +75,40 @@ def sniff(stream: Stream, intake: Intake, format: str = AUTO) -> Layout:  # noqa
     """
     if format not in FORMATS:
         raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
-    foreign = name_foreign(stream.head, BINARY)
-    if foreign:
-        raise _refusal(stream, foreign)
-    start, num_lines = _skip_blank_lines(stream, intake)
-    header = HEADER.match(stream.head, start)
-    layout = _with_header(stream, intake, header, num_lines + 1, format) if header else None
-    layout = layout or _without_header(stream, intake, start, num_lines)
-    if format not in (AUTO, layout.format):
+    layout = _find_layout(stream, intake, format)
+    if format not in (AUTO, layout.format) and not (layout.format == BINARY_FORMAT and format in DTYPES_OF_FORMATS):
         raise VectorFormatError(
             f"{stream.path}: found {layout.format}; expected {format}, as asked for. Pass format={layout.format!r}."
         )
-    intake.check_dim(layout.dim)
+    if layout.dim:  # else the reader says what is wrong
+        intake.check_dim(layout.dim)
     return layout
 
 
-def _skip_blank_lines(stream: Stream, intake: Intake) -> tuple[int, int]:
+def _find_layout(stream: Head, intake: Intake, format: str) -> Layout:  # noqa: A002
+    from splitembed.vectors.fasttext_bin import is_fasttext, read_dim  # which imports this module
+
+    if is_fasttext(stream.head):
+        return Layout(FASTTEXT_FORMAT, _check_fasttext(stream.path, read_dim(stream.head)), 0)
+    foreign = name_foreign(stream.head, BINARY)
+    if foreign:
+        raise refusal(stream.path, foreign)
+    start, num_lines = _skip_blank_lines(stream, intake)
+    header = HEADER.match(stream.head, start)
+    layout = _with_header(stream, intake, header, num_lines + 1, format) if header else None
+    return layout or _without_header(stream, intake, start, num_lines)
+
+
+def _check_fasttext(path: str, dim: int) -> int:
+    if dim > 0:
+        return dim
+    raise VectorFormatError(
+        f"{path}: found a fastText .bin model of dim {dim}; expected at least 1. The file is damaged or cut short: get "
+        "it again."
+    )
+
+
+def _skip_blank_lines(stream: Head, intake: Intake) -> tuple[int, int]:
     """Where the first line that is not blank starts, and how many lines come before it."""
     start = len(BOM) if stream.head.startswith(BOM) else 0
     blank = _BLANK_LINES.match(stream.head, start)
@@ -95,7 +121,7 @@ def _skip_blank_lines(stream: Stream, intake: Intake) -> tuple[int, int]:
     return end, num_lines
 
 
-def _with_header(stream: Stream, intake: Intake, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
+def _with_header(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
     """The layout where the first line is a header; None where it looks like one and is a row of dim 1."""
     num_rows, dim = int(header[1]), int(header[2])
     rows = stream.head[header.end() :]
@@ -115,12 +141,30 @@ def _with_header(stream: Stream, intake: Intake, header: re.Match[bytes], line: 
         )
     if not rows.strip(ROW_END):
         raise intake.error(line, "a header and nothing below it", f"{num_rows} rows", "Get the file again.")
-    if format == BINARY_FORMAT or _is_binary(rows):
-        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows)
+    if format.startswith(BINARY_FORMAT) or _is_binary(rows):
+        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows, _dtype(stream, intake, header, line, format))
     raise _unknown(stream)
 
 
-def _without_header(stream: Stream, intake: Intake, start: int, num_lines: int) -> Layout:
+def _dtype(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> str:  # noqa: A002
+    """The dtype of binary records, as asked for or as they bear it out."""
+    num_rows, dim = int(header[1]), int(header[2])
+    dtypes = (DTYPES_OF_FORMATS[format],) if format in DTYPES_OF_FORMATS else tuple(NUM_BYTES)
+    if not 0 < dim <= LARGEST_DIM:
+        return dtypes[0]
+    dtype = find_dtype(stream.head[header.end() :], stream.head_is_all, dim, num_rows, dtypes)
+    if dtype is None:
+        raise intake.error(
+            line,
+            f"a header of {num_rows} rows of dim {dim} that the records below it do not bear out",
+            f"words, each with a space and {dim} numbers of {' or '.join(dtypes)} after it",
+            "The header is wrong, or the file damaged or cut short: get it again. If it is whole, pass "
+            'format="word2vec-binary-float16" or whatever its numbers are.',
+        )
+    return dtype
+
+
+def _without_header(stream: Head, intake: Intake, start: int, num_lines: int) -> Layout:
     votes = [_count_numbers(row) for row in _sample(stream.head[start:], stream.head_is_all)]
     dim = _most_common(votes)
     if not dim:
@@ -167,19 +211,12 @@ def _is_binary(rows: bytes) -> bool:
     return False
 
 
-def _unknown(stream: Stream) -> VectorFormatError:
+def _unknown(stream: Head) -> VectorFormatError:
     foreign = name_foreign(stream.head.removeprefix(BOM), TEXT)
     if foreign:
-        return _refusal(stream, foreign)
+        return refusal(stream.path, foreign)
     first = stream.head.split(b"\n", 1)[0]
     return VectorFormatError(
         f"{stream.path}: found no rows of vectors; it starts with {first[:60]!r}. Expected lines of a word and its "
         "numbers, separated by single spaces or tabs, or word2vec binary. Convert it, or pass (words, matrix)."
-    )
-
-
-def _refusal(stream: Stream, foreign: Foreign) -> VectorFormatError:
-    return VectorFormatError(
-        f"{stream.path}: found {foreign.name}; expected text (GloVe, word2vec, fastText .vec) or word2vec binary. "
-        f"{foreign.advice}"
     )

@@ -12,10 +12,11 @@ class VectorSource:
     """Where vectors are, and how they are to be read: any place that takes a source takes this one.
 
     >>> from splitembed.vectors import read_vectors
-    >>> source = VectorSource({"the": [0.5, float("inf")]}, non_finite="zero")
-    >>> with __import__("warnings").catch_warnings(action="ignore"):
-    ...     read_vectors(source).vectors.tolist()
-    [[0.5, 0.0]]
+    >>> source = VectorSource({"the": [0.5, 0.25, 1.0]}, dim=2)
+    >>> read_vectors(source)
+    Traceback (most recent call last):
+    splitembed.errors.VectorFormatError: dict holds rows of dim 3; dim=2 was asked for. Pass dim=3, or read the right
+    file.
 
     Args:
         source: whatever `read_vectors` takes.
@@ -54,6 +55,24 @@ def with_options(source: Any, **options: Any) -> VectorSource:
     given = [name for name, value in options.items() if value != getattr(defaults, name)]
     if given:
         raise VectorFormatError(
-            f"Found `{given[0]}` beside a VectorSource; expected all options in one place. Put it into the VectorSource."
+            f"Found `{given[0]}` beside a VectorSource; expected the options in one place. Put it into that."
         )
     return source
+
+
+def refuse_datasets(asked: VectorSource) -> None:
+    """Refuses `datasets` of a source that has none to name.
+
+    >>> refuse_datasets(VectorSource({"the": [1.0]}, datasets="matrix"))
+    Traceback (most recent call last):
+    splitembed.errors.VectorFormatError: Found datasets='matrix'; expected it with an HDF5 file that is not ours, an
+    .npz or a safetensors file alone. Leave `datasets` out.
+
+    Raises:
+        VectorFormatError: there are some.
+    """
+    if asked.datasets is not None:
+        raise VectorFormatError(
+            f"Found datasets={asked.datasets!r}; expected it with an HDF5 file that is not ours, an .npz or a "
+            "safetensors file alone. Leave `datasets` out."
+        )

@@ -1,15 +1,10 @@
-"""Opening a file by its content: a path enters; its bytes leave, decompressed, with the first of them to look at."""
+"""Opening a source of bytes by its content: a path or a file enters; its content leaves, with its first bytes."""
 
-import bz2
 import contextlib
-import gzip
 import io
-import lzma
 import os
-import re
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -18,59 +13,92 @@ import numpy as np
 from tqdm import tqdm
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.compressions import MAGIC_BYTES, Counted, damage_named, decompressed
+from splitembed.vectors.heads import Head, read_head
+from splitembed.vectors.zip_members import ZIP_MAGIC, open_member
 
 CHUNK_BYTES = 1 << 20  # measured: smaller ones make threads wait for each other, larger ones leave the cache
-HEAD_BYTES = 1 << 20
-LONG_HEAD_BYTES = 1 << 26  # where the first two lines are longer than HEAD_BYTES
 KEPT_BYTES = 1 << 22
-
-COMPRESSIONS = (  # magic numbers of RFC 1952, of bzip2 with its first block or end, and of the .xz format
-    (re.compile(rb"\x1f\x8b"), "gzip", lambda file: gzip.GzipFile(fileobj=file)),
-    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "bzip2", bz2.BZ2File),
-    (re.compile(rb"\xfd7zXZ\x00"), "xz", lzma.LZMAFile),
-)
+STANDARD_INPUT = "-"
 
 
 @dataclass
-class Stream:
+class Stream(Head):
     """The content of a file, and what is known of it beforehand."""
 
-    path: str
     reader: BinaryIO  # from the first byte on, the head included
-    head: bytes  # the first bytes, at least two lines of them where there are two
-    head_is_all: bool  # nothing comes after the head
-    size: int | None  # bytes of content where the file tells: an uncompressed, regular one
+    is_sealed: bool  # a compression or an archive says where the content ends, so that nothing is missing unnoticed
 
 
 @contextlib.contextmanager
-def open_stream(path: str | os.PathLike[str], progress: bool | None = None) -> Iterator[Stream]:
-    """Opens a file, plain or compressed, whatever its name says.
+def open_stream(
+    source: Any, progress: bool | None = None, *, member: str | None = None, dim: int | None = None
+) -> Iterator[Stream]:
+    """Opens a file, plain, compressed or in a zip archive, whatever its name says.
 
     >>> from splitembed.data import sample_vectors_path
     >>> with open_stream(sample_vectors_path()) as stream:
     ...     stream.head[:4], stream.size
     (b'the ', None)
+    >>> with open_stream(io.BytesIO(b"the 1 2")) as stream:
+    ...     stream.path, stream.reader.read()
+    ('the open file', b'the 1 2')
 
     Args:
-        path: the file; a pipe will do.
+        source: a path; "-" for standard input; or a file opened in binary mode, which is read from where it stands and
+            left open. A pipe will do for either, but not for a zip archive.
         progress: whether to show a bar of bytes read; None shows it where a terminal watches.
+        member: the name of the file inside a zip archive; None takes the only file of vectors.
+        dim: of those vectors, to choose a file inside a zip archive by.
+
+    Yields:
+        The stream.
 
     Raises:
         OSError: as `open` raises it.
-        VectorFormatError: compressed content that is damaged or cut short.
+        VectorFormatError: content that is damaged or cut short; an archive of none or several files of vectors; a
+            `member` of what is no archive; a file that was opened as text.
+        ImportError: the library that reads Zstandard is missing.
     """
-    name = os.fspath(path)
     _keep_freed_memory()
-    with open(path, "rb") as file:
-        compression, content = _decompressed(file)
-        size = _size(file)
-        with tqdm(
-            total=size, desc=os.path.basename(name), unit="B", unit_scale=True, disable=not _is_shown(progress)
-        ) as bar:
-            raw = _Content(name, compression, content, file, bar)
-            head, is_all = _read_head(raw)
-            reader = io.BufferedReader(raw, CHUNK_BYTES)
-            yield Stream(name, reader, head, is_all, None if compression else size)
+    path = name_source(source)
+    with contextlib.ExitStack() as stack:
+        file: Any = stack.enter_context(_open(source))
+        size = _size_left(file)
+        counted = Counted(file)
+        content: Any = io.BufferedReader(counted, MAGIC_BYTES)
+        is_zip = ZIP_MAGIC.match(content.peek(MAGIC_BYTES)) is not None
+        if is_zip:
+            found = stack.enter_context(open_member(_seekable(file, path), path, member, dim))
+            path, size, counted = f"{path}: {found.name}", found.size, Counted(found.content)
+            content = counted
+        elif member is not None:
+            raise VectorFormatError(
+                f"{path}: found no zip archive; expected one, because of member={member!r}. Leave `member` out."
+            )
+        compression, content = decompressed(content, path, "zip" if is_zip else "")
+        bar = stack.enter_context(_bar(os.path.basename(path), size, progress))
+        raw = _Content(path, compression, content, counted, bar)
+        head, is_all = read_head(raw)
+        raw.unread(head)
+        reader: Any = io.BufferedReader(raw, CHUNK_BYTES)
+        yield Stream(path, head, is_all, None if compression else size, reader, bool(compression))
+
+
+def name_source(source: Any) -> str:
+    """What messages call a source of bytes.
+
+    >>> name_source("-"), name_source("glove.txt"), name_source(io.BytesIO())
+    ('standard input', 'glove.txt', 'the open file')
+
+    Args:
+        source: as for `open_stream`.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        return "standard input" if path == STANDARD_INPUT else path
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "the open file"
 
 
 def _keep_freed_memory() -> None:
@@ -82,30 +110,48 @@ def _keep_freed_memory() -> None:
     np.empty(KEPT_BYTES - 4096, np.uint8)
 
 
-def _decompressed(file: io.BufferedReader) -> tuple[str, Any]:
-    """The name of the compression, "" for none, and a file object on the content."""
-    magic = file.peek(16)
-    for pattern, name, opener in COMPRESSIONS:
-        if pattern.match(magic):
-            return name, opener(file)
-    return "", file
+def _open(source: Any) -> contextlib.AbstractContextManager[Any]:
+    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
+        return open(source, "rb")
+    file = getattr(sys.stdin, "buffer", None) if isinstance(source, (str, os.PathLike)) else source
+    name = name_source(source)
+    if file is None:
+        raise VectorFormatError(f"{name} is closed; expected bytes of vectors. Pass a path, or a file that is open.")
+    if isinstance(file, io.TextIOBase):
+        raise VectorFormatError(
+            f"{name}: found a file that was opened as text; expected bytes. Open it with open(path, 'rb')."
+        )
+    return contextlib.nullcontext(file)
 
 
-def _size(file: BinaryIO) -> int | None:
-    status = os.fstat(file.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+def _size_left(file: Any) -> int | None:
+    """Bytes from where the file stands to its end, if it is a regular one: what else has a `fileno` may be decoded."""
+    if isinstance(getattr(file, "raw", file), io.FileIO):
+        status = os.fstat(file.fileno())
+        return status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else None
+    return len(file.getbuffer()) - file.tell() if isinstance(file, io.BytesIO) else None
 
 
-def _is_shown(progress: bool | None) -> bool:
-    return progress if progress is not None else sys.stderr is not None and sys.stderr.isatty()
+def _seekable(file: Any, path: str) -> Any:
+    if hasattr(file, "seekable") and file.seekable():
+        return file
+    raise VectorFormatError(
+        f"{path}: found a zip archive in a stream; expected a file, because the list of its members stands at its end. "
+        "Save it as a file, or pipe one member: unzip -p ARCHIVE MEMBER."
+    )
+
+
+def _bar(name: str, size: int | None, progress: bool | None) -> Any:
+    is_shown = progress if progress is not None else sys.stderr is not None and sys.stderr.isatty()
+    return tqdm(total=size, desc=name, unit="B", unit_scale=True, disable=not is_shown)
 
 
 class _Content(io.RawIOBase):
     """The decompressed bytes; damage becomes a VectorFormatError, and the bar follows the file's own bytes."""
 
-    def __init__(self, path: str, compression: str, content: Any, file: io.BufferedReader, bar: Any) -> None:
-        self._path, self._compression, self._content, self._bar = path, compression, content, bar
-        self._file, self._has_place = file, file.seekable()
+    def __init__(self, path: str, compression: str, content: Any, counted: Counted, bar: Any) -> None:
+        self._path, self._compression, self._content = path, compression, content
+        self._counted, self._bar = counted, bar
         self._num_bytes = 0
         self._again = memoryview(b"")
 
@@ -121,32 +167,9 @@ class _Content(io.RawIOBase):
             count = min(len(buffer), len(self._again))
             buffer[:count], self._again = self._again[:count], self._again[count:]
             return count
-        count = self._read_content(buffer)
+        with damage_named(self._path, self._compression, self._num_bytes):
+            count = int(self._content.readinto(buffer))
         self._num_bytes += count
         if not self._bar.disable:
-            self._bar.update((self._file.tell() if self._has_place else self._num_bytes) - self._bar.n)
+            self._bar.update(self._counted.num_bytes - self._bar.n)
         return count
-
-    def _read_content(self, buffer: Any) -> int:
-        try:
-            return int(self._content.readinto(buffer))
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk's fault, not the content's
-            raise VectorFormatError(
-                f"{self._path}, byte {self._num_bytes} after decompression: found {self._compression} data that is "
-                f"damaged or cut short ({error}); expected it up to its end mark. Download or copy the file again."
-            ) from error
-
-
-def _read_head(raw: _Content) -> tuple[bytes, bool]:
-    head = bytearray()
-    enough = HEAD_BYTES
-    while chunk := raw.read(enough - len(head)):
-        head += chunk
-        if len(head) == enough:
-            if enough == LONG_HEAD_BYTES or head.count(b"\n") >= 2:
-                break
-            enough *= 2
-    raw.unread(bytes(head))
-    return bytes(head), not chunk

@@ -9,7 +9,7 @@ from splitembed.errors import VectorFormatError
 from splitembed.vectors.ahead import map_ahead, take_ahead
 from splitembed.vectors.blocks import Block
 from splitembed.vectors.decimals import TAB_TO_SPACE, NotANumberError, parse_decimals
-from splitembed.vectors.doubts import BLANK, Doubts
+from splitembed.vectors.doubts import BLANK, OPEN_END, Doubts
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.lines import Lines
 from splitembed.vectors.plain_lines import parse_plain_lines
@@ -36,7 +36,7 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
     Raises:
         VectorFormatError: a line with too few numbers, or with something else in their place.
     """
-    reader = _Reader(Lines(stream, layout, intake), layout, intake)
+    reader = _Reader(Lines(stream, layout, intake), layout, intake, stream.is_sealed)
     yield from reader.chosen_rows() if intake.wanted is not None else reader.all_rows()
     reader.finish()
 
@@ -44,8 +44,8 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
 class _Reader:
     """Reads the chunks of a text: all at once where every line is plain, else line by line."""
 
-    def __init__(self, lines: Lines, layout: Layout, intake: Intake) -> None:
-        self._lines, self._layout, self._intake = lines, layout, intake
+    def __init__(self, lines: Lines, layout: Layout, intake: Intake, is_sealed: bool) -> None:
+        self._lines, self._layout, self._intake, self._is_sealed = lines, layout, intake, is_sealed
         self._batch, self._blank = _Batch(layout.dim, intake), _BlankLines()
 
     def all_rows(self) -> Iterator[Block]:
@@ -84,6 +84,8 @@ class _Reader:
         """Counts what is doubtful in the whole."""
         doubts, header = self._intake.doubts, self._layout
         num_blank = self._blank.tell(doubts, self._lines.num_lines)
+        if self._lines.is_open and not self._is_sealed and not self._blank.is_last(self._lines.num_lines):
+            doubts.add(OPEN_END, f"line {self._lines.num_lines}", None)  # else 0.12345 could become 0.1 unnoticed
         doubts.check_header(header.num_rows, self._lines.num_lines - header.num_lines - num_blank, header.num_lines)
 
 
@@ -147,9 +149,13 @@ class _BlankLines:
         self._run = self._run + 1 if line == self._last + 1 else 1
         self._num, self._first, self._last = self._num + 1, self._first or line, line
 
+    def is_last(self, num_lines: int) -> bool:
+        """Whether the last of so many lines is blank."""
+        return self._last == num_lines
+
     def tell(self, doubts: Doubts, num_lines: int) -> int:
         """Counts those before the last row as a doubt, and returns the number of all."""
-        num_inside = self._num - (self._run if self._last == num_lines else 0)
+        num_inside = self._num - (self._run if self.is_last(num_lines) else 0)
         if num_inside:
             doubts.add(BLANK, f"line {self._first}", num_inside)
         return self._num

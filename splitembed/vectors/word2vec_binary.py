@@ -1,7 +1,7 @@
 """word2vec binary: a stream of records enters, blocks of words and rows leave.
 
 Below the header each record is the word, a space and dim little-endian float32; the original tool ends it with LF,
-gensim does not. Source of the format: Mikolov et al., `word2vec.c`, 2013.
+gensim does not. Some tools write float16 or float64. Source of the format: Mikolov et al., `word2vec.c`, 2013.
 """
 
 import re
@@ -17,11 +17,9 @@ from splitembed.vectors.ahead import take_ahead
 from splitembed.vectors.blocks import Block
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.lines import MOST_BYTES_A_WORD
-from splitembed.vectors.sniff import Layout
+from splitembed.vectors.record_types import NUM_BYTES, have_line_feeds
+from splitembed.vectors.sniff import LARGEST_DIM, Layout
 from splitembed.vectors.streams import Stream
-
-FLOAT_BYTES = 4
-LARGEST_DIM = 1 << 24  # a header that says more is none
 
 Places = NDArray[np.int64]
 
@@ -43,7 +41,7 @@ def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bl
     intake.unit = "byte"
     _check_header(stream, layout, intake)
     intake.most_rows = _most_rows(stream, layout, intake)
-    cutter = _Cutter(layout, _have_line_feeds(stream.head[layout.start :], FLOAT_BYTES * layout.dim), intake)
+    cutter = _Cutter(layout, have_line_feeds(stream.head[layout.start :], _row_bytes(layout)), intake)
     for words, rows, places in take_ahead(cutter.cut_all(stream.reader)):
         yield intake.admit(words, rows, places)
     intake.doubts.check_header(layout.num_rows, cutter.num_rows, layout.num_lines)
@@ -53,7 +51,7 @@ class _Records(NamedTuple):
     """Consecutive records."""
 
     words: list[str]
-    rows: NDArray[np.float32]
+    rows: NDArray[Any]  # of the dtype that the file has
     places: Places  # in the file, of their first bytes
 
 
@@ -62,8 +60,9 @@ class _Cutter:
 
     def __init__(self, layout: Layout, has_line_feeds: bool, intake: Intake) -> None:
         self._dim, self._has_line_feeds = layout.dim, has_line_feeds
+        self._dtype = np.dtype(layout.dtype).newbyteorder("<")
         self._intake, self._wanted = intake, intake.wanted_bytes
-        self._row_bytes = FLOAT_BYTES * layout.dim
+        self._row_bytes = _row_bytes(layout)
         self._after = self._row_bytes + has_line_feeds  # bytes from a record's space to the next record
         self._space_and_row = re.compile(rb" .{%d}" % self._after, re.DOTALL)
         self._rest, self._place = b"", layout.start
@@ -122,18 +121,17 @@ class _Cutter:
             words, starts, ends = decode_words([all_words[index] for index in chosen]), starts[chosen], ends[chosen]
         return _Records(words, self._gather(data, ends - self._after), self._place + starts)
 
-    def _gather(self, data: bytes, starts: Places) -> NDArray[np.float32]:
+    def _gather(self, data: bytes, starts: Places) -> NDArray[Any]:
         """Copies the rows that start at some places: as void dtype, because they lie unaligned."""
         if not len(starts):
-            return np.zeros((0, self._dim), np.float32)
+            return np.zeros((0, self._dim), self._dtype)
         windows: NDArray[Any] = np.ndarray(
             (len(data) - self._row_bytes + 1,), f"V{self._row_bytes}", data, strides=(1,)
         )
-        rows: NDArray[np.float32] = windows[starts].view("<f4").reshape(-1, self._dim)
-        return rows
+        return windows[starts].view(self._dtype).reshape(-1, self._dim)
 
     def _error(self, place: int, found: str) -> VectorFormatError:
-        expected = f"a word, a space and {self._row_bytes} bytes, float32 x {self._dim}"
+        expected = f"a word, a space and {self._row_bytes} bytes, {self._dtype.name} x {self._dim}"
         return self._intake.error(place, found, expected, "The file is damaged or cut short: get it again.")
 
 
@@ -145,13 +143,18 @@ def _decode(words: bytes) -> list[str]:
         return decode_words(words.split(b" ")[:-1])
 
 
+def _row_bytes(layout: Layout) -> int:
+    return NUM_BYTES[layout.dtype] * layout.dim
+
+
 def _check_header(stream: Stream, layout: Layout, intake: Intake) -> None:
     """Refuses rows longer than the file before anything of their size is asked for."""
-    most = FLOAT_BYTES * LARGEST_DIM if stream.size is None else stream.size - layout.start
-    if layout.dim > LARGEST_DIM or not 0 < FLOAT_BYTES * layout.dim <= most:
+    size = len(stream.head) if stream.head_is_all else stream.size
+    most = NUM_BYTES[layout.dtype] * LARGEST_DIM if size is None else size - layout.start
+    if layout.dim > LARGEST_DIM or not 0 < _row_bytes(layout) <= most:
         raise intake.error(
             0,
-            f"a header that says dim {layout.dim}, {FLOAT_BYTES * layout.dim} bytes a row",
+            f"a header that says dim {layout.dim}, {_row_bytes(layout)} bytes a row",
             f"rows of 1 to {most} bytes",
             "The file is damaged or cut short: get it again.",
         )
@@ -161,15 +164,5 @@ def _most_rows(stream: Stream, layout: Layout, intake: Intake) -> int | None:
     """What the file's size allows, not what its header says; no more than are wanted."""
     if stream.size is None:
         return None
-    most = (stream.size - layout.start) // (1 + FLOAT_BYTES * layout.dim)
+    most = (stream.size - layout.start) // (1 + _row_bytes(layout))
     return most if intake.wanted is None else min(most, len(intake.wanted))
-
-
-def _have_line_feeds(sample: bytes, row_bytes: int) -> bool:
-    """Whether every record that something follows is followed by LF; without, an LF belongs to the next word."""
-    start, found = 0, False
-    while (space := sample.find(b" ", start)) >= 0 and (end := space + 1 + row_bytes) < len(sample):
-        if sample[end] != ord("\n"):
-            return False
-        start, found = end + 1, True
-    return found

@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from packings import PACKINGS, Delivery
 
 
 @pytest.fixture(params=["plain", "gzip"])
@@ -27,3 +28,9 @@ def write_plain(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(params=PACKINGS)
+def deliver(request, tmp_path, monkeypatch):
+    """Gives bytes to a reader in every packing there is, anew at each call."""
+    return Delivery(request.param, tmp_path, monkeypatch)

@@ -1,5 +1,6 @@
 """Real files that come with gensim, value for value against gensim's own loader."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +50,9 @@ def test_a_real_file_with_words_that_are_not_utf8():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("lee_fasttext.bin", "found a fastText .bin model"),
-        ("non_ascii_fasttext.bin", "found a fastText .bin model"),
-        ("word2vec_pre_kv_py3_4", "found a pickle"),
-        ("old_keyedvectors_320.dat", "found a pickle"),
+        ("word2vec_pre_kv_py3_4", "found a pickle, .*allow_pickle=True"),
+        ("old_keyedvectors_320.dat", "found a pickle, .*allow_pickle=True"),
+        ("phraser-3.6.0.model", "found a pickle, .*allow_pickle=True"),
         ("word2vec_pre_kv_sep_py3_4.syn0.npy", "found a NumPy .npy array"),
         ("ft_kv_3.6.0.model.gz", "found a pickle"),
     ],
@@ -73,3 +73,46 @@ def test_models_in_memory_and_as_gensim_writes_them(tmp_path, model_type, binary
     assert saved.words == vectors.words and np.array_equal(saved.vectors, vectors.vectors)
     with pytest.raises(VectorFormatError, match=r"Pass model\.wv"):
         read_vectors(model)
+
+
+# Saved by gensim 0.12 to 4.4, on Python 2 and 3; whole models give their vectors.
+PICKLES = [
+    "old_keyedvectors_320.dat",
+    "word2vec_3.3",
+    "word2vec_old",
+    "word2vec_old_sep",
+    "model-from-gensim-3.8.0.w2v",
+    "compatible-hash-true.model",
+]
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_real_pickles_that_the_user_trusts(name):
+    loaded = KeyedVectors.load(str(DATA / name))
+    expected = getattr(loaded, "wv", loaded)
+    vectors = read_vectors(DATA / name, allow_pickle=True)
+    assert vectors.words == expected.index_to_key and np.array_equal(vectors.vectors, expected.vectors)
+
+
+@pytest.mark.parametrize("name", ["word2vec_pre_kv_py2", "ft_kv_3.6.0.model.gz", "lee_fasttext"])
+def test_real_pickles_that_gensim_cannot_load_any_more(name):
+    with pytest.raises(VectorFormatError, match=f"{name}: found a pickle that cannot be loaded here"):
+        read_vectors(DATA / name, allow_pickle=True)
+
+
+@pytest.mark.parametrize("separately", [[], ["vectors"]])
+@pytest.mark.parametrize("name", ["v.kv", "v.kv.gz"])
+def test_keyed_vectors_as_gensim_saves_them(tmp_path, separately, name):
+    model = FastText(SENTENCES, vector_size=7, min_count=1, seed=1, workers=1, epochs=1, bucket=20)
+    for saved in (model.wv, model):
+        saved.save(str(tmp_path / name), separately=separately)
+        vectors = read_vectors(tmp_path / name, ["cat", "the", "unheard"], allow_pickle=True)
+        assert sorted(vectors.words) == ["cat", "the"]
+        assert np.array_equal(vectors.take([0])[0], model.wv[vectors.words[0]])
+
+
+def test_the_library_is_named_where_it_is_missing(monkeypatch):
+    for name in ("gensim.models", "gensim"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"old_keyedvectors_320\.dat is read with .*gensim.*splitembed\[gensim\]"):
+        read_vectors(DATA / "old_keyedvectors_320.dat", allow_pickle=True)

@@ -26,8 +26,12 @@ SOURCES = {
     "Fortran order": (WORDS, np.asfortranarray(MATRIX, np.float32)),
     "words of NumPy": (np.array(WORDS), MATRIX),
     "words of ours": (Words.from_list(WORDS), MATRIX),
+    "words of two kinds of str": (["the", np.str_("of"), ""], MATRIX),
     "keyed vectors": SimpleNamespace(index_to_key=WORDS, vectors=MATRIX),
     "WordVectors": WordVectors(WORDS, MATRIX.astype(np.float32), "by hand"),
+    "WordVectors that share a matrix": WordVectors(
+        WORDS, MATRIX[[2, 0, 1]].astype(np.float32), "by hand", row_of=np.array([1, 2, 0])
+    ),
 }
 
 
@@ -36,7 +40,7 @@ def test_every_source_gives_the_same_table(name):
     source = SOURCES[name]
     vectors = read_vectors(source, dim=2)
     assert table_of(vectors) == TABLE
-    assert vectors.vectors.flags.c_contiguous and vectors.vectors.ctypes.data % 64 == 0
+    assert vectors.matrix.flags.c_contiguous and vectors.matrix.ctypes.data % 64 == 0
     assert all(isinstance(word, str) for word in vectors.words)
     assert table_of(read_vectors(source, ["", "unheard", "of"])) == {"of": [3.0, 4.0], "": [0.5, 0.25]}
     assert table_of(read_vectors(read_vectors(source))) == TABLE
@@ -90,8 +94,8 @@ def test_N3_values_that_are_not_finite(value):
     [
         ((["a"], [[1, 2], [3, 4]]), r"\(words, matrix\): found 1 words and rows of shape \(2, 2\)"),
         ((["a", "b"], [1, 2]), r"found 2 words and rows of shape \(2,\)"),
+        ((["a", "b"], np.zeros((2, 2, 2))), r"found 2 words and rows of shape \(2, 2, 2\)"),
         ((["a", "b"], [[1, 2], [3]]), r"found 2 words and rows of shape \(\)"),
-        (("ab", [[1, 2], [3, 4]]), r"found 1 words and rows of shape \(2, 2\)"),
         (SimpleNamespace(index_to_key=["a"], vectors=np.zeros((2, 2))), "SimpleNamespace: found 1 words"),
         ((["a", 7], [[1, 2], [3, 4]]), "row 1: found 7 of type int; expected a str"),
         ((["a", b"b"], [[1, 2], [3, 4]]), "row 1: found b'b' of type bytes"),
@@ -104,7 +108,8 @@ def test_N3_values_that_are_not_finite(value):
         ({"a": [1, 2], "b": [1j, 2]}, "row 1: found dtype complex128"),
         ((["a"], [[True, False]]), "row 0: found dtype bool"),
         (SimpleNamespace(wv=SimpleNamespace()), "Found a whole model, SimpleNamespace; .* Pass model.wv"),
-        (["a", "b", "c"], r"`source` must be a path, .* Received: \['a', 'b', 'c'\] \(of type list"),
+        (np.zeros((2, 2)), r"For one dense matrix in id order there is SplitTable\.from_matrix"),
+        (["a", "b", "c"], r"`source` must be the path of .* Received: \['a', 'b', 'c'\] \(of type list"),
         (None, "Received: None"),
         (7, "Received: 7"),
     ],
@@ -112,3 +117,42 @@ def test_N3_values_that_are_not_finite(value):
 def test_what_does_not_fit_together(source, message):
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(source)
+
+
+def test_rows_that_words_share_stay_shared():
+    shared = WordVectors(["a", "b", "c"], MATRIX.astype(np.float32), "by hand", row_of=np.array([2, 0, 2]))
+    vectors = read_vectors(shared)
+    assert vectors.words == ["a", "b", "c"] and vectors.row_of.tolist() == [1, 0, 1]
+    assert vectors.matrix.tolist() == MATRIX[[0, 2]].tolist() and vectors.vectors.tolist() == shared.vectors.tolist()
+    assert read_vectors(shared, ["b"]).row_of is None
+    with pytest.warns(VectorFileWarning, match=r"came again, .*: 1 \(first: row 1\)"):
+        again = read_vectors(WordVectors(["a", "a", "b"], shared.matrix, row_of=np.array([2, 0, 2])))
+    assert table_of(again) == {"a": MATRIX[2].tolist(), "b": MATRIX[2].tolist()}
+
+
+def test_many_words_on_few_rows_in_blocks(monkeypatch):
+    monkeypatch.setattr("splitembed.vectors.rows.NUM_BLOCK_ROWS", 7)
+    generator = np.random.default_rng(0)
+    matrix, row_of = generator.random((30, 3)).astype(np.float32), generator.integers(0, 30, 100)
+    source = WordVectors([f"w{number}" for number in range(100)], matrix, row_of=row_of)
+    for vocabulary in (None, [f"w{number}" for number in range(0, 200, 3)]):
+        vectors = read_vectors(source, vocabulary)
+        places = [int(word[1:]) for word in vectors.words]
+        assert np.array_equal(vectors.vectors, matrix[row_of[places]])
+        assert len(vectors.matrix) == len(set(row_of[places].tolist()))
+        blocks = list(iter_vectors(source, vocabulary))
+        assert [word for block in blocks for word in block.words] == vectors.words
+        assert np.array_equal(np.concatenate([block.vectors for block in blocks]), vectors.vectors)
+
+
+def test_rows_for_words_that_are_not_there_go_along():
+    source = WordVectors(["a"], np.ones((1, 2), np.float32), subwords="the subwords")
+    assert read_vectors(source).subwords == "the subwords"
+
+
+def test_a_sparse_matrix_and_a_masked_one_are_refused():
+    sparse = SimpleNamespace(shape=(2, 2), dtype=np.dtype(float), toarray=None, __getitem__=None)
+    with pytest.raises(VectorFormatError, match=r"found a sparse matrix.*Pass matrix\.toarray\(\)"):
+        read_vectors((["a", "b"], sparse))
+    with pytest.raises(VectorFormatError, match=r"found a masked array.*filled"):
+        read_vectors((["a", "b"], np.ma.masked_equal([[1, 2], [3, 4]], 3)))

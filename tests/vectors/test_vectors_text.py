@@ -99,7 +99,6 @@ def test_T5_nothing_is_stripped_from_a_word(write, word):
         b"the 0.1\t0.2\t\n",
         b"the\t0.1 0.2 \r\n",
         b"the 0.1 0.2  \n",
-        b"the 0.1 0.2",
     ],
 )
 def test_T7_separators(write, row):
