@@ -1,29 +1,40 @@
-"""How the rows of tokens without a pretrained vector start: a name or a Keras initializer goes in, rows come out.
+"""How the rows of tokens without a pretrained vector start: a name or an initializer goes in, rows come out.
 
-Once the rows train, the choice hardly matters; where they stay as they start, it does.
+Once the rows train, the choice hardly matters: on 20 Newsgroups "zeros", "uniform" and "ngrams" came out within 0.1
+points of accuracy, "normal" 0.5 and "mean" 1.1 below them. So the default is "uniform", which needs nothing. Where the
+rows stay as they start, the choice does matter: "subwords" and "ngrams" are for that.
 """
 
 import inspect
+import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError
+from splitembed.token_rows import TOKEN_NAMES, TokenInitializer, looks_at_tokens, make_token_rows
+from splitembed.vectors import WordVectors
 
 MAX_REFERENCE_ROWS = 65_536  # a mean's standard error is then 1/256 of the standard deviation
 OWN_NAMES = ("zeros", "uniform", "normal", "mean")
 UNIFORM_LIMIT = 0.05  # keras.layers.Embedding's own "uniform"
 
-Initializer = str | Callable[..., Any]
 Seed = int | np.random.Generator | None
 Rows = NDArray[np.float32]
+Initializer = str | TokenInitializer | Callable[..., Any]
 
 
 def initialize_rows(
-    initializer: Initializer, num_rows: int, dim: int, *, reference: Any = None, seed: Seed = None
+    initializer: Initializer,
+    tokens: Sequence[str] | int,
+    dim: int,
+    *,
+    reference: Any = None,
+    seed: Seed = None,
+    known: WordVectors | None = None,
 ) -> Rows:
     """Makes the rows that training starts from.
 
@@ -32,35 +43,51 @@ def initialize_rows(
 
     Args:
         initializer: "zeros"; "uniform", from -0.05 to 0.05 as `keras.layers.Embedding` does; "normal", with the mean
-            and the standard deviation of each column of `reference`; "mean", the mean of `reference`; any other name
-            that `keras.initializers.get` knows; or a callable with Keras's signature `initializer(shape, dtype=...)`.
-        num_rows: number of rows.
+            and the standard deviation of each column of `reference`; "mean", the mean of `reference`; "subwords", the
+            vectors that the fastText .bin model from which `known` was read gives the tokens; "ngrams", `NgramRidge()`;
+            an object with `make_rows(tokens, known, generator)`, such as `SubwordVectors` of any model or `NgramRidge`;
+            any other name that `keras.initializers.get` knows; or a callable with Keras's signature
+            `initializer(shape, dtype=...)`.
+        tokens: the tokens, one for each row; their number does where the initializer does not look at them.
         dim: length of a row.
         reference: `(num_reference, dim)` floats, such as the frozen rows. At most 65,536 evenly spaced rows are read,
             so a memory map of millions is fine; rows that are not finite do not count.
         seed: an int, a generator to draw from, or None. It governs names; a Keras initializer object carries its own.
+        known: the words that have vectors, with them; "subwords" and "ngrams" need it.
 
     Returns:
-        `(num_rows, dim)` float32, every value finite.
+        `(num_tokens, dim)` float32, every value finite.
 
     Raises:
-        SplitError: an unknown name, no usable reference where one is needed, or an initializer that returns another
-            shape or values that are not finite.
+        SplitError: an unknown name, no usable reference, tokens or known words where they are needed, or an
+            initializer that returns another shape or values that are not finite.
+        ImportError: scikit-learn is missing, which "ngrams" needs; the message says how to install it.
     """
+    num_rows = _num_rows(tokens)
     if num_rows < 0 or dim < 1:
         raise SplitError(f"Rows to start must have a shape of at least (0, 1). Received: ({num_rows}, {dim}).")
     generator = np.random.default_rng(seed)
     own_name = initializer if isinstance(initializer, str) and initializer in OWN_NAMES else None
-    called = None if own_name else _find_callable(initializer, generator)
+    by_tokens = looks_at_tokens(initializer)
+    called = None if own_name or by_tokens else _find_callable(initializer, generator)
     if num_rows == 0:
         return np.empty((0, dim), np.float32)
     if own_name:
         rows = _own_rows(own_name, (num_rows, dim), reference, generator)
+    elif by_tokens:
+        made = make_token_rows(initializer, tokens, known, generator)
+        rows = _checked_rows(made, (num_rows, dim), initializer)
     else:
         rows = _called_rows(called, (num_rows, dim))
     if not np.isfinite(rows).all():
         raise SplitError(f"The initializer {initializer!r} gave values that are not finite in float32.")
     return rows
+
+
+def _num_rows(tokens: Any) -> int:
+    if isinstance(tokens, (str, bytes)):
+        raise SplitError(f"`tokens` must be a sequence of tokens or their number. Received: {tokens!r}.")
+    return len(tokens) if isinstance(tokens, Sequence) else operator.index(tokens)
 
 
 def _find_callable(initializer: Any, generator: np.random.Generator) -> Any:
@@ -127,7 +154,7 @@ def _named_in_keras(name: str, generator: np.random.Generator) -> Any:
     try:
         initializer = keras.initializers.get(name)
     except (ValueError, KeyError):  # KeyError: "constant" misses its value
-        names = ", ".join(sorted({*OWN_NAMES, *_keras_names(keras.initializers)} - {name}))
+        names = ", ".join(sorted({*OWN_NAMES, *TOKEN_NAMES, *_keras_names(keras.initializers)} - {name}))
         raise SplitError(
             f"The name {name!r} alone makes no initializer. Names: {names}. Others are passed as objects."
         ) from None
@@ -147,6 +174,10 @@ def _called_rows(initializer: Any, shape: tuple[int, int]) -> Rows:
     keras = sys.modules.get("keras")  # if it is there, the result may be a tensor of its backend, on any device
     if keras is not None and not isinstance(result, np.ndarray):
         result = keras.ops.convert_to_numpy(result)
+    return _checked_rows(result, shape, initializer)
+
+
+def _checked_rows(result: Any, shape: tuple[int, int], initializer: Any) -> Rows:
     array = np.asarray(result)
     if array.shape != shape or not (array.dtype.kind in "iu" or _is_float(array.dtype)):
         raise SplitError(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from splitembed.errors import SplitError
 from splitembed.initializers import MAX_REFERENCE_ROWS, initialize_rows
+from splitembed.vectors import WordVectors
+from splitembed.words import Words
 
 ROOT = Path(__file__).parent.parent
 NAMES = ["zeros", "uniform", "normal", "mean"]
@@ -227,7 +229,7 @@ def test_unknown_names_are_told_the_known_ones(name):
     with pytest.raises(SplitError, match=f"The name '{name}' alone makes no initializer. Names: ") as caught:
         initialize_rows(name, 0, 4)
     names = str(caught.value).partition("Names: ")[2].partition(".")[0].split(", ")
-    assert {*NAMES, "glorot_uniform", "he_normal"} <= set(names)
+    assert {*NAMES, "subwords", "ngrams", "glorot_uniform", "he_normal"} <= set(names)
     assert name not in names
     for known in set(names) - {"constant"}:
         initialize_rows(known, 0, 4)
@@ -250,3 +252,70 @@ initialize_rows(lambda shape, dtype: [[1.0], [2.0]], 2, 1)
 print("loaded:", *{"keras", "tensorflow"} & sys.modules.keys())"""
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("loaded:\n", "")
+
+
+# Initializers that look at the tokens
+
+
+class Lengths:
+    """Rows that say how the tokens are called, whether words are known, and one number by chance."""
+
+    def make_rows(self, tokens, known, generator):
+        return np.array([[len(token), known is not None, generator.random()] for token in tokens])
+
+
+def test_an_object_makes_rows_from_the_tokens():
+    rows = initialize_rows(Lengths(), ["a", "the"], 3, seed=4)
+    assert rows.dtype == np.float32 and rows[:, :2].tolist() == [[1, 0], [3, 0]]
+    np.testing.assert_array_equal(rows, initialize_rows(Lengths(), ("a", "the"), 3, seed=4))
+    assert (rows[:, 2] != initialize_rows(Lengths(), ["a", "the"], 3, seed=5)[:, 2]).all()
+    known = WordVectors(["of"], np.ones((1, 3), np.float32))
+    assert initialize_rows(Lengths(), ["a"], 3, known=known)[0, 1] == 1
+
+
+@pytest.mark.parametrize("name", [*NAMES, "glorot_uniform"])
+def test_tokens_in_place_of_their_number(name):
+    reference = reference_rows()
+    rows = initialize_rows(name, 3, 4, reference=reference, seed=1)
+    for tokens in (["a", "b", "c"], ("a", "b", "c"), Words.from_list("abc")):
+        np.testing.assert_array_equal(initialize_rows(name, tokens, 4, reference=reference, seed=1), rows)
+    np.testing.assert_array_equal(initialize_rows(name, np.int64(3), 4, reference=reference, seed=1), rows)
+
+
+@pytest.mark.parametrize("initializer", ["subwords", "ngrams", Lengths()])
+def test_no_tokens_need_nothing(initializer):
+    assert initialize_rows(initializer, [], 3).shape == initialize_rows(initializer, 0, 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("initializer", ["subwords", "ngrams", Lengths()])
+def test_a_number_in_place_of_tokens_is_refused(initializer):
+    with pytest.raises(SplitError, match="looks at the tokens. Received: their number, 2. Pass a sequence of tokens"):
+        initialize_rows(initializer, 2, 3)
+
+
+@pytest.mark.parametrize("name", ["subwords", "ngrams"])
+def test_names_that_need_known_words(name):
+    with pytest.raises(SplitError, match=f'The initializer "{name}" needs known words, and there are none'):
+        initialize_rows(name, ["a"], 3)
+
+
+@pytest.mark.parametrize("tokens", ["the", b"the"])
+def test_a_string_is_no_sequence_of_tokens(tokens):
+    with pytest.raises(SplitError, match="must be a sequence of tokens or their number. Received: b?'the'"):
+        initialize_rows("zeros", tokens, 3)
+
+
+def test_rows_made_from_tokens_are_checked():
+    class Wrong:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def make_rows(self, tokens, known, generator):
+            return self.rows
+
+    with pytest.raises(SplitError, match=r"must return numbers of shape \(1, 2\). Received: shape \(2, 1\)"):
+        initialize_rows(Wrong(np.zeros((2, 1))), ["a"], 2)
+    with pytest.raises(SplitError, match="gave values that are not finite in float32"):
+        initialize_rows(Wrong(np.full((1, 2), np.nan)), ["a"], 2)
+    with pytest.raises(SplitError, match=r"The initializer is a class: pass an instance, Wrong\(\.\.\.\)"):
+        initialize_rows(Wrong, ["a"], 2)
