@@ -1,17 +1,23 @@
 """The `splitembed` command: files go in; tables and a readable account come out."""
 
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
 from splitembed.bench.__main__ import bench
+from splitembed.cli_options import (
+    EXISTING,
+    OUTPUT,
+    VECTORS,
+    corpus_option,
+    count_tokens,
+    fallback_option,
+    reads_vectors,
+    vector_source,
+)
 from splitembed.errors import SplitEmbedError
-
-_EXISTING = click.Path(exists=True, path_type=Path)
-_OUTPUT = click.Path(path_type=Path)
 
 
 class _Command(click.Command):
@@ -21,6 +27,10 @@ class _Command(click.Command):
         try:
             return super().invoke(ctx)
         except (SplitEmbedError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+        except ImportError as error:
+            if "splitembed[" not in str(error):
+                raise  # no extra of ours mends it
             raise click.ClickException(str(error)) from error
 
 
@@ -34,16 +44,13 @@ def main() -> None:
     """Pretrained word vectors in a frozen table, the rows to be learned in a small trainable one."""
 
 
-_corpus = click.option(
-    "--counts", "corpus", type=_EXISTING, help="A text file: how often each token occurs, split on white space."
-)
-
-
 @main.command()
-@click.argument("vocabulary", type=_EXISTING)
-@click.argument("vectors", type=_EXISTING)
-@click.argument("directory", type=_OUTPUT)
-@_corpus
+@click.argument("vocabulary", type=EXISTING)
+@click.argument("vectors", type=VECTORS)
+@click.argument("directory", type=OUTPUT)
+@corpus_option
+@fallback_option
+@click.option("--train-fallbacks", is_flag=True, help="Tokens that a fallback found train, and start from its row.")
 @click.option("--train", "trainable_tokens", multiple=True, metavar="TOKEN", help="A token that trains although known.")
 @click.option("--train-most-frequent", default=0, metavar="K", help="The K most frequent known tokens train too.")
 @click.option("--min-count", default=1, metavar="N", help="OOV tokens rarer than N share the row of [UNK].")
@@ -52,14 +59,19 @@ _corpus = click.option(
 @click.option("--extend-vocabulary", is_flag=True, help="Append every other word of the vectors to the vocabulary.")
 @click.option("--frozen-dtype", help="Store the frozen rows as float16, bfloat16 or int8.")
 @click.option("--seed", type=int, help="Seed of the OOV rows.")
+@reads_vectors
 def build(
-    vocabulary: Path, vectors: Path, directory: Path, corpus: Path | None, padding: int | None, **options: Any
+    vocabulary: Path, vectors: str, directory: Path, corpus: Path | None, padding: int | None, **options: Any
 ) -> None:
-    """Match VOCABULARY (one token a line) against VECTORS and save the split in DIRECTORY."""
+    """Match VOCABULARY (one token a line, or a tokenizer.json) against VECTORS and save the split in DIRECTORY.
+
+    VECTORS is a file or folder in any format that is read, or - for standard input.
+    """
     from splitembed.build import build_split
 
+    source = vector_source(vectors, options)
     split = build_split(
-        vocabulary, vectors, counts=_count(corpus), padding="auto" if padding is None else padding, **options
+        vocabulary, source, counts=count_tokens(corpus), padding="auto" if padding is None else padding, **options
     )
     split.save(directory)
     click.echo(split.coverage)
@@ -68,20 +80,20 @@ def build(
 
 
 @main.command()
-@click.argument("vectors", type=_EXISTING)
-@click.argument("output", type=_OUTPUT)
+@click.argument("vectors", type=VECTORS)
+@click.argument("output", type=OUTPUT)
 @click.option("--dtype", default="float32", show_default=True, help="float32, float16, bfloat16 or int8.")
-@click.option("--strict", is_flag=True, help="Make every doubt about the file an error.")
-def convert(vectors: Path, output: Path, dtype: str, strict: bool) -> None:
-    """Stream a whole file of VECTORS into the frozen table OUTPUT, which many models can share."""
+@reads_vectors
+def convert(vectors: str, output: Path, dtype: str, **options: Any) -> None:
+    """Stream all of VECTORS (a file, a folder, or -) into the frozen table OUTPUT, which many models can share."""
     from splitembed.convert import save_frozen
 
-    table = save_frozen(output, vectors, dtype=dtype, strict=strict)
+    table = save_frozen(output, vector_source(vectors, options), dtype=dtype)
     click.echo(f"{output}: {len(table.vectors):,} rows x {table.dim}, {table.fingerprint}")
 
 
 @main.command()
-@click.argument("path", type=_EXISTING)
+@click.argument("path", type=EXISTING)
 @click.option("--verify", is_flag=True, help="Read every byte and check the fingerprints.")
 def inspect(path: Path, verify: bool) -> None:
     """Say what PATH holds: a frozen.h5, a trainable.h5, or a folder of both."""
@@ -96,20 +108,39 @@ def inspect(path: Path, verify: bool) -> None:
 
 
 @main.command()
-@click.argument("vocabulary", type=_EXISTING)
-@click.argument("vectors", type=_EXISTING)
-@_corpus
+@click.argument("vocabulary", type=EXISTING)
+@click.argument("vectors", type=VECTORS)
+@corpus_option
+@fallback_option
 @click.option("--top", default=20, show_default=True, help="How many OOV tokens to list, heaviest first.")
-def coverage(vocabulary: Path, vectors: Path, corpus: Path | None, top: int) -> None:
-    """Say how much of VOCABULARY (one token a line) the VECTORS know, and what is missing."""
+@click.option("--suggest", is_flag=True, help="Name a word for each of them that it may stand for.")
+@click.option("--json", "json_path", type=OUTPUT, help="Write the report there as well, as JSON.")
+@click.option("--plot", "plot_path", type=OUTPUT, help="Draw coverage by frequency rank there, such as in a .png file.")
+@reads_vectors
+def coverage(
+    vocabulary: Path,
+    vectors: str,
+    corpus: Path | None,
+    json_path: Path | None,
+    plot_path: Path | None,
+    **options: Any,
+) -> None:
+    """Say how much of VOCABULARY (one token a line, or a tokenizer.json) the VECTORS know, and what is missing."""
     from splitembed.coverage import coverage
 
-    click.echo(coverage(vocabulary, vectors, counts=_count(corpus), top=top))
+    if plot_path and not corpus:
+        raise click.UsageError("--plot needs --counts: how often each token occurs.")
+    report = coverage(vocabulary, vector_source(vectors, options), counts=count_tokens(corpus), **options)
+    click.echo(report)
+    if json_path:
+        report.to_json(json_path)
+    if plot_path:
+        report.plot(plot_path)
 
 
 @main.command()
-@click.argument("path", type=_EXISTING)
-@click.argument("output", type=_OUTPUT)
+@click.argument("path", type=EXISTING)
+@click.argument("output", type=OUTPUT)
 @click.option("--format", default="glove", show_default=True, help="glove, word2vec or word2vec-binary.")
 @click.option("--skip-unwritable", is_flag=True, help="Leave out tokens that cannot stand there, such as padding.")
 def export(path: Path, output: Path, format: str, skip_unwritable: bool) -> None:  # noqa: A002
@@ -123,7 +154,7 @@ def export(path: Path, output: Path, format: str, skip_unwritable: bool) -> None
 
 
 @main.command()
-@click.option("--directory", type=_OUTPUT, help="Where to leave the tables. Default: nowhere.")
+@click.option("--directory", type=OUTPUT, help="Where to leave the tables. Default: nowhere.")
 def demo(directory: Path | None) -> None:
     """Do the main job on the embedded sample: build, train, save, open again."""
     from splitembed.demo import run_demo
@@ -179,14 +210,3 @@ def _describe_trainable(path: Path, verify: bool) -> str:
         f"frozen table     {table.frozen_fingerprint}\n"
         f"                 {table.frozen_path or 'beside it'}"
     )
-
-
-def _count(corpus: Path | None) -> Counter[str] | None:
-    """Token counts of a text file, streamed line by line."""
-    if corpus is None:
-        return None
-    counts: Counter[str] = Counter()
-    with corpus.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            counts.update(line.split())
-    return counts

@@ -1,9 +1,13 @@
 """The command line: what it writes is what the library writes, and what it says is readable."""
 
+import json
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -60,9 +64,112 @@ def test_inspect_says_what_a_file_holds(folder, verify):
     assert "trainable" in run("inspect", "out/trainable.h5", *verify)
 
 
+def test_build_with_fallbacks(folder):
+    (folder / "vocabulary.txt").write_text("\n[UNK]\nThe\nCAT\nzzz\n")
+    arguments = ["build", "vocabulary.txt", "vectors.txt", "out", "--fallback", "upper", "--fallback", "lower"]
+    output = run(*arguments)
+    assert "  lower" in output
+    assert SplitTable.open("out").lookup([2, 3]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    assert SplitTable.open("out").trainable_ids.tolist() == [1, 4]
+    run(*arguments, "--train-fallbacks")
+    assert SplitTable.open("out").lookup([2, 3]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    assert SplitTable.open("out").trainable_ids.tolist() == [1, 2, 3, 4]
+
+
 def test_coverage_lists_the_heaviest_oov_tokens(folder):
     output = run("coverage", "vocabulary.txt", "vectors.txt", "--counts", "corpus.txt")
     assert "66.7 %" in output and "zzz" in output
+
+
+def test_coverage_as_text_json_and_plot(folder):
+    pytest.importorskip("rapidfuzz")
+    (folder / "vocabulary.txt").write_text("\n[UNK]\nThe\nCat\nfo\nzzz\n")
+    (folder / "corpus.txt").write_text("The The The Cat fo fo\nzzz\n")
+    arguments = ["coverage", "vocabulary.txt", "vectors.txt", "--counts", "corpus.txt", "--fallback", "lower"]
+    output = run(*arguments, "--suggest", "--top", "1", "--json", "out.json", "--plot", "out.png")
+    assert output.splitlines() == [
+        "                matched  of   share",
+        "types                 2   4  50.0 %",
+        "  exact               0   4   0.0 %",
+        "  lower               2   4  50.0 %",
+        "running tokens        4   7  57.1 %",
+        "  exact               0   7   0.0 %",
+        "  lower               4   7  57.1 %",
+        "               rows  memory  with Adam",
+        "frozen            3    24 B",
+        "trainable         3    24 B       72 B",
+        "all trainable     6    48 B      144 B",
+        "out of vocabulary: 2 types, 3 running tokens; 1 of them shown",
+        "fo                    2  of?",
+    ]
+    report = json.loads((folder / "out.json").read_text())
+    assert report["oov"] == [{"token": "fo", "count": 2, "suggestion": {"word": "of", "fallback": None}}]
+    assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_vectors_from_standard_input(folder):
+    text = (folder / "vectors.txt").read_bytes()
+    for arguments in (["coverage", "vocabulary.txt", "-"], ["convert", "-", "piped.h5"]):
+        command = [sys.executable, "-m", "splitembed", *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr
+    run("convert", "vectors.txt", "read.h5")
+    assert run("inspect", "piped.h5").splitlines()[-1] == run("inspect", "read.h5").splitlines()[-1]  # fingerprints
+
+
+def test_vectors_with_their_words_beside_them(folder):
+    np.save("rows.npy", np.array([[1, 1.5], [3, 3.5]], np.float32))
+    (folder / "words.txt").write_text("the\ncat\n")
+    assert "66.7 %" in run("coverage", "vocabulary.txt", "rows.npy", "--words", "words.txt")
+    assert "3 rows x 2" in run("convert", "rows.npy", "rows.h5", "--words", "words.txt", "--dim", "2")
+
+
+def test_vectors_in_foreign_datasets(folder):
+    with h5py.File("foreign.h5", "w") as file:
+        file["names"], file["rows"] = ["the", "cat"], [[1.0, 1.5], [3.0, 3.5]]
+    names = ["--dataset", "names", "--dataset", "rows"]
+    assert "66.7 %" in run("coverage", "vocabulary.txt", "foreign.h5", *names)
+    run("build", "vocabulary.txt", "foreign.h5", "out", *names)
+    assert SplitTable.open("out").lookup([2, 4]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    output = run("coverage", "vocabulary.txt", "foreign.h5", *names, "--dataset", "third", code=2)
+    assert "--dataset names words and matrix, or the matrix alone; given 3 times" in output
+
+
+def test_a_file_in_an_archive_is_chosen_by_name_or_dim(folder):
+    with zipfile.ZipFile("vectors.zip", "w") as archive:
+        archive.writestr("two.txt", "the 1 1.5\n")
+        archive.writestr("three.txt", "the 1 1.5 2\n")
+    assert "two.txt" in run("convert", "vectors.zip", "out.h5", code=1)
+    assert "2 rows x 2" in run("convert", "vectors.zip", "out.h5", "--dim", "2")
+    assert "2 rows x 3" in run("convert", "vectors.zip", "out.h5", "--member", "three.txt")
+
+
+@pytest.mark.parametrize("command", ["build", "convert", "coverage"])
+def test_options_of_reading_reach_the_reader(folder, command):
+    (folder / "doubtful.txt").write_text("3 2\nthe 1 1.5\ncat 3 3.5\n")
+    before = [] if command == "convert" else ["vocabulary.txt"]
+    after = [] if command == "coverage" else ["out"]
+    arguments = [command, *before, "doubtful.txt", *after]
+    assert "doubtful.txt" in run(*arguments, "--strict", code=1)
+    assert "dim=5 was asked for" in run(*arguments, "--dim", "5", code=1)
+    assert "word2vec-binary" in run(*arguments, "--format", "word2vec-binary", code=1)
+    assert "is not in the range x>=1" in run(*arguments, "--dim", "0", code=2)
+
+
+def test_a_missing_library_is_a_line_that_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    output = run("coverage", "vocabulary.txt", "vectors.txt", "--suggest", code=1)
+    assert output.startswith("Error: ") and 'pip install "splitembed[suggestions]"' in output
+
+
+def test_a_broken_installation_is_a_traceback(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "splitembed.coverage", None)
+    result = CliRunner().invoke(main, ["coverage", "vocabulary.txt", "vectors.txt"])
+    assert isinstance(result.exception, ImportError)
+
+
+def test_a_plot_needs_counts(folder):
+    assert "--plot needs --counts" in run("coverage", "vocabulary.txt", "vectors.txt", "--plot", "out.png", code=2)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +179,8 @@ def test_coverage_lists_the_heaviest_oov_tokens(folder):
         (["build", "vocabulary.txt", "vectors.txt", "out", "--min-count", "2"], "`min_count` needs `counts`"),
         (["inspect", "vectors.txt"], "vectors.txt"),
         (["convert", "vocabulary.txt", "glove.h5"], "vocabulary.txt"),
+        (["coverage", "vocabulary.txt", "vectors.txt", "--fallback", "lowercase"], "'lowercase' is no rule"),
+        (["build", "vocabulary.txt", "vectors.txt", "out", "--fallback", "lower+x"], "'x' in 'lower+x' is no rule"),
     ],
 )
 def test_errors_are_a_line_not_a_traceback(folder, arguments, message):

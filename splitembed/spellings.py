@@ -1,0 +1,63 @@
+"""Rules that spell a token differently, by name: a token enters; its other spelling leaves, or several to be tried.
+
+A rule gives back what it does not change, so that one can follow on another.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+Spelled = str | tuple[str, ...]  # several in the order of trying
+
+_SOFT_HYPHEN = "\u00ad"  # shows where a word may be broken, and is no part of it
+_HYPHENS = re.compile("[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")  # those of Unicode's dashes that join words
+_JOINT = re.compile(r"(?<=[^\W\d_])-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_])")  # in no number: 3-2 is not 32
+_APOSTROPHES = re.compile("['`\u00b4\u02bb\u02bc\u2018\u2019\u201b\u2032\uff07]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_DIGIT = re.compile("[0-9]")
+_DIGITS = re.compile("[0-9]{2,}")
+
+
+def _title(token: str) -> Spelled:
+    capitalized = token.capitalize()
+    return capitalized if token.isascii() and token.isalpha() else (capitalized, token.title())
+
+
+def _digits_to_hashes(token: str) -> Spelled:
+    if not _DIGIT.search(token):
+        return token
+    return _DIGITS.sub(lambda run: "#" * len(run[0]), token), _DIGIT.sub("#", token)
+
+
+def _hyphens(token: str) -> Spelled:
+    if not _HYPHENS.search(token) and _SOFT_HYPHEN not in token:
+        return token
+    plain = _HYPHENS.sub("-", token.replace(_SOFT_HYPHEN, ""))
+    return plain, _JOINT.sub("", plain), _JOINT.sub("_", plain)
+
+
+def _apostrophes(token: str) -> Spelled:
+    if not _APOSTROPHES.search(token):
+        return token
+    plain = _APOSTROPHES.sub("'", token)
+    return plain, plain.replace("'", "\u2019")
+
+
+def _accents(token: str) -> str:
+    if token.isascii():
+        return token
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", token)))
+
+
+RULES: dict[str, Callable[[str], Spelled]] = {
+    "lower": str.lower,
+    "title": _title,
+    "upper": str.upper,
+    "nfc": lambda token: unicodedata.normalize("NFC", token),
+    "nfkc": lambda token: unicodedata.normalize("NFKC", token),
+    "digits-0": lambda token: _DIGIT.sub("0", token),
+    "digits-#": _digits_to_hashes,
+    "hyphens": _hyphens,
+    "apostrophes": _apostrophes,
+    "accents": _accents,
+}
