@@ -115,3 +115,30 @@ def unchanging(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
     """The array, read-only, and copied where whoever gave it could still write to its memory."""
     shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
     return as_read_only(array.copy() if shared else array)
+
+
+def index_of(vocabulary: Sequence[str]) -> dict[str, int]:
+    """Token to id; of ids with the same token, the first.
+
+    >>> index_of(["a", "b", "a"])
+    {'a': 0, 'b': 1}
+    """
+    return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
+
+
+def used_rows(rows: NDArray[Any], num_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that occur, ascending, each once; and for each row its place among them, if it occurs.
+
+    >>> used_rows(np.array([4, 1, 4]), 5)[0].tolist(), used_rows(np.array([4, 1, 4]), 5)[1][[4, 1]].tolist()
+    ([1, 4], [1, 0])
+
+    Args:
+        rows: integers `(num_ids,)`, `0 <= row < num_rows`.
+        num_rows: how many there are to name.
+
+    Returns:
+        int64 `(num_used,)`, and int64 `(num_rows,)`, whose values at rows that do not occur mean nothing.
+    """
+    is_used = np.zeros(num_rows, bool)
+    is_used[rows] = True
+    return np.flatnonzero(is_used), np.cumsum(is_used) - 1

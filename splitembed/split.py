@@ -1,37 +1,23 @@
 """A frozen table, a trainable table and the remap between them: pure NumPy, and the oracle of every test.
 
-Arrays, or one dense matrix, go in; a `SplitTable` comes out, which looks rows up, combines them and saves itself.
+Arrays, or one dense matrix, go in; a `SplitTable` comes out. What is read from it stands in `base.py`, its files in
+`stored.py`; here are the ways to make one, and to make another of it.
 """
 
-import copy
-import dataclasses
-import os
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed import tables
-from splitembed.arrays import aligned_empty, as_aligned, as_read_only
-from splitembed.coverage import Coverage
-from splitembed.errors import FingerprintError, SplitError, TokenIdError
-from splitembed.parts import (
-    as_float32,
-    checked_padding,
-    checked_remap,
-    checked_vocabulary,
-    frozen_rows,
-    trainable_rows,
-    unchanging,
-)
-from splitembed.vocabulary import out_of_range, resolve_ids
-from splitembed.words import Words
+from splitembed.arrays import aligned_empty
+from splitembed.life import growing, moves, swapping
+from splitembed.parts import as_float32, index_of
+from splitembed.stored import StoredSplit
+from splitembed.vocabulary import resolve_ids
 
 
-class SplitTable:
+class SplitTable(StoredSplit):
     """One row for every token, held in two tables: `frozen` never changes, `trainable` is what training updates.
 
     `remap[id] >= 0` is a row of `frozen`; `remap[id] < 0` is row `~remap[id]` of `trainable`. Several ids may share a
@@ -58,28 +44,6 @@ class SplitTable:
     Raises:
         SplitError: shapes, dtypes or rows that do not fit together.
     """
-
-    def __init__(
-        self,
-        frozen: ArrayLike,
-        remap: ArrayLike,
-        trainable: ArrayLike,
-        *,
-        vocabulary: Sequence[str] | None = None,
-        padding: int | None = None,
-        scale: ArrayLike | None = None,
-        frozen_dtype: str | None = None,
-        table: tables.FrozenTable | None = None,
-        coverage: Coverage | None = None,
-    ) -> None:
-        rows, self.scale = frozen_rows(frozen, scale, frozen_dtype)
-        self._frozen = as_read_only(rows)
-        self._trainable = unchanging(trainable_rows(trainable, self._frozen.shape[1]), trainable)
-        self._remap = unchanging(checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
-        self._vocabulary = checked_vocabulary(vocabulary, len(self._remap))
-        self.padding = checked_padding(padding, self._remap, self._frozen)
-        self.table = table
-        self.coverage = coverage
 
     @classmethod
     def from_arrays(
@@ -123,344 +87,180 @@ class SplitTable:
         """
         rows = as_float32("matrix", matrix)
         chosen = np.zeros(len(rows), bool)
-        chosen[resolve_ids(trainable_ids, len(rows), None if vocabulary is None else _index_of(vocabulary))] = True
+        chosen[resolve_ids(trainable_ids, len(rows), None if vocabulary is None else index_of(vocabulary))] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
         np.compress(~chosen, rows, axis=0, out=frozen)
         return cls(frozen, remap_of(chosen), rows[chosen], vocabulary=vocabulary, padding=padding)
 
-    @classmethod
-    def open(
-        cls, directory: str | os.PathLike[str], frozen: Any = None, *, verify: bool = False, memory_map: bool = True
+    def thaw(self, tokens: Any) -> "SplitTable":
+        """Returns the split in which more tokens train, each from its frozen row: no output changes by a bit.
+
+        >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], ["usr"], vocabulary=["the", "usr", "of"])
+        >>> split.thaw(["of"]).trainable.tolist()
+        [[1.0], [2.0]]
+
+        Each of these tokens gets a trainable row of its own, also where it shared the frozen one. The new rows follow
+        the old ones, in the order of ids. The frozen table stays as it is, mapped and shared, so memory grows by the
+        new rows, a copy of the trainable ones and the remap (4 bytes a token).
+
+        Args:
+            tokens: tokens, ids or a boolean mask `(num_tokens,)`. Those that train already go on.
+
+        Raises:
+            SplitError: the padding id is among them.
+            TokenIdError, UnknownTokenError: as `ids` raises them.
+        """
+        return moves.thaw(self, self.ids(tokens))
+
+    def freeze(self, tokens: Any) -> "SplitTable":
+        """Returns the split in which some tokens are frozen as they are now: no output changes by a bit.
+
+        >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], ["usr", "of"], vocabulary=["the", "usr", "of"])
+        >>> split.freeze(["usr"])
+        SplitTable(num_tokens=3, dim=1, num_frozen=2, num_trainable=1)
+
+        Where tokens share a trainable row, as rare ones share that of `[UNK]`, it trains on for those that are not
+        named. Trainable rows that no token uses are dropped, the others keep their order: `carried_rows` says which
+        is which. The frozen rows are added to a table of the split's own, which holds the rows that its ids use and no
+        others: memory for all of these (`num_frozen * dim` values at most), also where the split stood on a shared
+        table, which stays as it is for others.
+
+        Args:
+            tokens: tokens, ids or a boolean mask `(num_tokens,)`. Those that are frozen already stay so.
+
+        Raises:
+            SplitError: frozen rows are stored in less than float32, and would hold a row rounded.
+            TokenIdError, UnknownTokenError: as `ids` raises them.
+        """
+        return moves.freeze(self, self.ids(tokens))
+
+    def compact(self) -> "SplitTable":
+        """Returns the split without the rows that no id uses, on a frozen table of its own.
+
+        >>> SplitTable.from_arrays([[0.0], [1.0], [2.0]], [2, ~1], [[3.0], [4.0]]).compact()
+        SplitTable(num_tokens=2, dim=1, num_frozen=1, num_trainable=1)
+
+        Memory for the frozen rows that ids use; they are stored as they were.
+        """
+        return moves.compact(self)
+
+    def grow(
+        self,
+        tokens: Any,
+        source: Any = None,
+        *,
+        trainable_tokens: Any = (),
+        fallbacks: Any = (),
+        oov_initializer: Any = "uniform",
+        existing: str = "error",
+        seed: Any = None,
     ) -> "SplitTable":
-        """Opens what `save` wrote; the frozen rows are memory-mapped where the file allows it.
+        """Returns the split with new tokens at its end: those that have a vector are frozen, the others train.
+
+        >>> split = SplitTable.from_matrix([[0.0], [1.0]], ["usr"], vocabulary=["the", "usr"])
+        >>> grown = split.grow(["of", "zzz"], {"of": [2.0]}, oov_initializer="zeros")
+        >>> grown, list(grown.vocabulary), grown.combine().tolist()
+        (SplitTable(num_tokens=4, dim=1, num_frozen=2, num_trainable=2), ['the', 'usr', 'of', 'zzz'],
+         [[0.0], [1.0], [2.0], [0.0]])
+
+        Old ids keep their rows, and `vocabulary` is what a lookup layer for the new ids is to be made with. Where
+        vectors are the rows that the split stands on already, none is copied; from elsewhere, they make a table of the
+        split's own, as `freeze` does, in its precision. That the frozen table stays shared needs
+        `trainable_tokens=tokens`.
 
         Args:
-            directory: the folder that holds trainable.h5, or the path of the trainable table itself.
-            frozen: the frozen table's path, or an opened one that several splits share; by default the frozen.h5
-                beside the trainable table, else the file that the trainable table names, else the one of its
-                fingerprint in a folder that the environment variable SPLITEMBED_PATH lists.
-            verify: recompute the fingerprints of everything read.
-            memory_map: False reads the frozen rows into memory.
+            tokens: a token, a sequence of them or whatever else `read_vocabulary` reads (a str is a token, not a path);
+                the number of new ids where ids have no strings, which are matched by their decimal digits.
+            source: whatever `read_vectors` reads; None for what the split stands on: the words of its table, else its
+                frozen tokens; or no words where ids have no strings.
+            trainable_tokens: those of the new tokens that train although they have a vector, from which they start:
+                tokens, ids or a mask of the grown split.
+            fallbacks: other spellings to try, as `build_split` takes them.
+            oov_initializer: how rows start that have no vector, as `build_split` takes it.
+            existing: "error", or "skip" to leave out tokens that are there already.
+            seed: of the initializer.
 
         Raises:
-            TableFormatError: a file is foreign, cut short, damaged or too new.
-            FingerprintError: the two tables do not belong together.
-            FileNotFoundError: a table is not there.
+            VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or of another dim.
+            SplitError: tokens that are there already, or options that do not fit.
         """
-        trainable, table = tables.open_pair(directory, frozen, verify=verify, memory_map=memory_map)
-        return cls(
-            table.vectors,
-            trainable.remap,
-            trainable.vectors,
-            scale=table.scale,
-            frozen_dtype=table.dtype,
-            vocabulary=trainable.vocabulary,
-            padding=trainable.padding,
-            table=table,
+        return growing.grow(
+            self,
+            tokens,
+            source,
+            trainable_tokens=trainable_tokens,
+            fallbacks=fallbacks,
+            oov_initializer=oov_initializer,
+            existing=existing,
+            seed=seed,
         )
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes trainable.h5 into the folder, and frozen.h5 beside it unless the split stands on an existing one.
+    def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> tuple["SplitTable", NDArray[np.int64]]:
+        """Returns the split without some tokens, and the new id of each old one.
 
-        Each file is replaced as a whole: a reader sees the old one or the new one, never half.
+        >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], [2], vocabulary=["the", "usr", "of"])
+        >>> smaller, new_ids = split.shrink(["usr"])
+        >>> list(smaller.vocabulary), new_ids.tolist()
+        (['the', 'of'], [0, -1, 1])
 
-        Args:
-            directory: the folder, made if it is not there.
-
-        Raises:
-            SplitError: the path is a file's, or the folder's frozen.h5 is another table that stands there by itself.
-        """
-        folder = Path(directory)
-        if folder.is_file():
-            raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
-        folder.mkdir(parents=True, exist_ok=True)
-        frozen = folder / tables.FROZEN_NAME
-        if self.frozen_file() is not None:
-            self.save_trainable(folder / tables.TRAINABLE_NAME)
-            return
-        is_ours = (folder / tables.TRAINABLE_NAME).exists() or tables.is_frozen(frozen, self.fingerprint)
-        if frozen.exists() and not is_ours:
-            raise SplitError(
-                f"{frozen} is a table by itself, which other models may stand on, and not the one of this split. Save "
-                f"the split in another folder, or move that file."
-            )
-        self.save_frozen(frozen)
-        self.detached().save_trainable(folder / tables.TRAINABLE_NAME)
-
-    def frozen_file(self) -> Path | None:
-        """Returns the file that the frozen rows were opened from, if it is still there and still holds them."""
-        path = None if self.table is None else self.table.path
-        return path if path is not None and tables.is_frozen(path, self.fingerprint) else None
-
-    def save_frozen(self, path: str | os.PathLike[str]) -> None:
-        """Writes the frozen rows and their words as a frozen.h5, streamed in bounded memory.
-
-        Raises:
-            FingerprintError: the rows were changed in place, in memory or in the file that they are mapped from.
-        """
-        if self.table is None:
-            words, source, row_of = self._frozen_words(), "", None
-            zero_row = None if self.padding is None else int(self.remap[self.padding])
-        else:
-            words, source, zero_row = self.table.words, self.table.source, self.table.zero_row
-            row_of = self.table.row_of
-        tables.write_frozen(
-            path,
-            self.frozen,
-            words=words,
-            source=source,
-            zero_row=zero_row,
-            scale=self.scale,
-            fingerprint=self.fingerprint,
-            row_of=row_of,
-        )
-
-    def save_trainable(self, path: str | os.PathLike[str], *, frozen_path: str | None = None) -> None:
-        """Writes the trainable rows, the remap and the vocabulary as a trainable.h5.
+        The others keep their order and their rows. Trainable rows that no token uses any more are dropped. The frozen
+        table stays as it is, mapped and shared: `compact` leaves out what is not used. So memory is that of the
+        vocabulary, the remap and the trainable rows.
 
         Args:
-            path: the file to make or replace.
-            frozen_path: where it is to say that the frozen table is, absolute or relative to its own folder; by
-                default where that table was opened.
-        """
-        if frozen_path is None:
-            frozen_path = "" if self.table is None or self.table.path is None else str(self.table.path)
-        tables.write_trainable(
-            path,
-            self.trainable,
-            self.remap,
-            vocabulary=self.vocabulary,
-            padding=self.padding,
-            frozen_fingerprint=self.fingerprint,
-            frozen_path=frozen_path,
-        )
-
-    @property
-    def frozen(self) -> NDArray[Any]:
-        """`(num_frozen, dim)` rows that never change, as they are stored; read-only, memory-mapped where opened so."""
-        return self._frozen
-
-    @property
-    def frozen_dtype(self) -> str:
-        """What the frozen rows are stored in: "float32", "float16", "bfloat16" (as uint16) or "int8" (with `scale`)."""
-        return tables.dtype_name(self._frozen.dtype)
-
-    @property
-    def trainable(self) -> NDArray[np.float32]:
-        """`(num_trainable, dim)` float32 rows that training updates; read-only."""
-        return self._trainable
-
-    @property
-    def remap(self) -> NDArray[np.int32]:
-        """`(num_tokens,)` int32; `>= 0` is a row of `frozen`, `< 0` is row `~remap[id]` of `trainable`; read-only."""
-        return self._remap
-
-    @property
-    def vocabulary(self) -> Words | None:
-        """The tokens in id order, read and decoded on first use; None where ids have no strings."""
-        return self._vocabulary
-
-    @property
-    def num_tokens(self) -> int:
-        """Number of token ids: every id is in `0 <= id < num_tokens`."""
-        return len(self._remap)
-
-    @property
-    def num_frozen(self) -> int:
-        """Number of frozen rows."""
-        return len(self._frozen)
-
-    @property
-    def num_trainable(self) -> int:
-        """Number of trainable rows."""
-        return len(self._trainable)
-
-    @property
-    def dim(self) -> int:
-        """Length of a row."""
-        return int(self._frozen.shape[1])
-
-    @property
-    def trainable_ids(self) -> NDArray[np.int64]:
-        """The ids, ascending, whose rows train."""
-        return np.flatnonzero(self._remap < 0)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """`sha256:...` of the frozen rows: what a trainable table is paired by."""
-        return self.table.fingerprint if self.table is not None else tables.fingerprint_rows(self.frozen, self.scale)
-
-    @cached_property
-    def remap_fingerprint(self) -> str:
-        """`sha256:...` of the remap."""
-        return tables.fingerprint_remap(self.remap)
-
-    @property
-    def trainable_fingerprint(self) -> str:
-        """`sha256:...` of the trainable rows."""
-        return tables.fingerprint_rows(self.trainable)
-
-    @cached_property
-    def vocabulary_fingerprint(self) -> str:
-        """`sha256:...` of the vocabulary; empty where ids have no strings."""
-        return "" if self._vocabulary is None else tables.fingerprint_words(self._vocabulary)
-
-    @cached_property
-    def _index(self) -> dict[str, int]:
-        return _index_of(self._vocabulary or [])
-
-    def ids(self, selection: Any) -> NDArray[np.int64]:
-        """Turns tokens, ids, both mixed, or a boolean mask into ids.
-
-        >>> SplitTable.from_matrix([[0.0], [1.0]], [], vocabulary=["a", "b"]).ids(["b", 0]).tolist()
-        [1, 0]
-
-        Raises:
-            TokenIdError: an id outside the vocabulary.
-            UnknownTokenError: a token that the vocabulary does not hold.
-        """
-        return resolve_ids(selection, self.num_tokens, None if self._vocabulary is None else lambda: self._index)
-
-    def lookup(self, ids: ArrayLike) -> NDArray[np.float32]:
-        """Looks ids up.
-
-        Args:
-            ids: integers of any shape.
+            tokens: tokens, ids or a boolean mask `(num_tokens,)`.
+            drop_reserved: whether the padding id and `[UNK]` may be among them.
 
         Returns:
-            `ids.shape + (dim,)` float32.
+            The split; and int64 `(num_tokens,)`, the new id of each old one, or -1.
 
         Raises:
-            TokenIdError: an id outside `[0, num_tokens)`.
+            SplitError: the padding id or `[UNK]` is among them unasked, or no token is left.
+            TokenIdError, UnknownTokenError: as `ids` raises them.
         """
-        rows = self._remap[self._checked_ids(ids)]
-        result = np.empty((*rows.shape, self.dim), np.float32)
-        is_frozen = rows >= 0
-        result[is_frozen] = self._widened(rows[is_frozen])
-        result[~is_frozen] = self._trainable[~rows[~is_frozen]]
-        return result
+        return moves.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
 
-    def combine(self) -> NDArray[np.float32]:
-        """Builds the dense matrix `(num_tokens, dim)`: the inverse of `from_matrix`."""
-        return self.lookup(np.arange(self.num_tokens))
+    def with_frozen(
+        self,
+        source: Any,
+        *,
+        lacking: str = "train",
+        anew: str = "keep",
+        fallbacks: Any = (),
+        vocabulary: Any = None,
+    ) -> tuple["SplitTable", swapping.VectorChange]:
+        """Returns the split with other pretrained vectors under its trained rows, and what that changed.
 
-    def with_trainable(self, trainable: ArrayLike) -> "SplitTable":
-        """Returns the same split with other values in its trainable rows.
+        >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], ["usr"], vocabulary=["the", "usr", "of"])
+        >>> other, change = split.with_frozen({"the": [5.0]})
+        >>> other.combine().tolist(), change.lacking
+        ([[5.0], [1.0], [2.0]], ('of',))
+
+        What trains keeps its row. The new frozen rows are as `build_split` makes them: a frozen.h5 is shared, of other
+        sources the rows that are used are kept, in float32. Padding, "" and `[UNK]` match nothing.
 
         Args:
-            trainable: `(num_trainable, dim)`.
+            source: whatever `read_vectors` reads, of the same dim.
+            lacking: what becomes of frozen tokens that the source lacks: "train", from the old vector; "keep", frozen
+                as they are, on a table of the split's own; or "error".
+            anew: what becomes of tokens that train and that the source has: "keep", they train on; or "freeze", the
+                new vector is in the place of what they learned. Tokens whose word the split's table has trained by
+                choice and are not among them; where it holds no words, all that train are.
+            fallbacks: other spellings to try, as `build_split` takes them.
+            vocabulary: whatever `read_vocabulary` reads, where it says more of the tokens than their names: how a
+                tokenizer's are spelled in files of vectors, or which ids are reserved.
+
+        Returns:
+            The split; and the `VectorChange`, which names the tokens.
 
         Raises:
-            SplitError: another shape.
+            VocabularyError, VectorFormatError: a vocabulary or vectors that cannot be read, or of another dim.
+            SplitError: tokens are lacking under "error", a shared table has no zero row for padding, or the vocabulary
+                is not that of the split.
         """
-        rows = trainable_rows(trainable, self.dim)
-        if len(rows) != self.num_trainable:
-            raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
-        split = copy.copy(self)
-        split._trainable = unchanging(rows, trainable)
-        return split
-
-    def with_frozen_dtype(self, dtype: str) -> "SplitTable":
-        """Returns the split with its frozen rows stored in another precision; they are widened as they are read.
-
-        >>> split = SplitTable.from_matrix([[0.5, 1.0], [2.0, -4.0]], [1]).with_frozen_dtype("float16")
-        >>> split.frozen.dtype.name, split.lookup([0]).tolist()
-        ('float16', [[0.5, 1.0]])
-
-        Args:
-            dtype: "float32"; "float16" or "bfloat16", half the bytes; "int8" with a float32 scale a row, a quarter.
-
-        Raises:
-            SplitError: a value that the dtype cannot hold, named by its row.
-        """
-        if dtype == self.frozen_dtype:
-            return self
-        rows, scale = tables.encode_rows(tables.decode_rows(self._frozen, self.scale), dtype)
-        return SplitTable(
-            as_aligned(rows),
-            self._remap,
-            self._trainable,
-            vocabulary=self._vocabulary,
-            padding=self.padding,
-            scale=scale,
-            frozen_dtype=dtype,
-            coverage=self.coverage,
+        return swapping.with_frozen(
+            self, source, lacking=lacking, anew=anew, fallbacks=fallbacks, vocabulary=vocabulary
         )
-
-    def _widened(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
-        return tables.decode_rows(self._frozen[rows], None if self.scale is None else self.scale[rows])
-
-    def detached(self, *, keep_table: bool = False) -> "SplitTable":
-        """Returns the same split without the names of the files it came from: they may then go, or be replaced.
-
-        Words are read into memory. Memory maps stay maps, which outlive the file's name.
-
-        Args:
-            keep_table: whether the frozen table stays where it is, and only the trainable one may go.
-        """
-        split = copy.copy(self)
-        split._vocabulary = _in_memory(self._vocabulary)
-        if self.table is not None and not keep_table:
-            split.table = dataclasses.replace(self.table, path=None, words=_in_memory(self.table.words))
-        return split
-
-    def sharing(self, other: "SplitTable") -> "SplitTable":
-        """Returns the same split on the memory of another one's frozen rows, which are the same.
-
-        >>> frozen = np.ones((2, 1), np.float32)
-        >>> first, second = SplitTable.from_arrays(frozen, [0], []), SplitTable.from_arrays(frozen.copy(), [1], [])
-        >>> second.sharing(first).frozen is first.frozen
-        True
-
-        Raises:
-            FingerprintError: the frozen rows are others.
-        """
-        if self.fingerprint != other.fingerprint:
-            raise FingerprintError(
-                f"Splits can share frozen rows that are the same alone: these are {self.fingerprint} and "
-                f"{other.fingerprint}."
-            )
-        split = copy.copy(self)
-        split._frozen, split.scale = other._frozen, other.scale
-        if self.table is not None:
-            mapped = other.table is not None and other.table.mapped
-            split.table = dataclasses.replace(self.table, vectors=split.frozen, scale=split.scale, mapped=mapped)
-        return split
-
-    def _checked_ids(self, ids: ArrayLike) -> NDArray[Any]:
-        array = np.asarray(ids)
-        if array.size == 0 and array.dtype.kind == "f":  # NumPy makes [] float64
-            array = array.astype(np.int64)
-        if array.dtype.kind not in "iu":
-            raise SplitError(f"`ids` must be integers. Received: an array of dtype {array.dtype}.")
-        outside = (array < 0) | (array >= self.num_tokens)
-        if outside.any():
-            raise TokenIdError(out_of_range(array[outside][0], self.num_tokens))
-        return array
-
-    def _frozen_words(self) -> Sequence[str] | None:
-        """The word of each frozen row: its first token; "" for the padding row, and for a row that no token uses."""
-        if self._vocabulary is None:
-            return None
-        words = [""] * self.num_frozen
-        tokens = list(self._vocabulary)
-        ids = np.flatnonzero(self._remap >= 0)[::-1]
-        for place, row in zip(ids.tolist(), self._remap[ids].tolist(), strict=True):
-            words[row] = tokens[place]
-        return words
-
-    def __repr__(self) -> str:
-        sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")
-        return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
-
-
-def _index_of(vocabulary: Sequence[str]) -> dict[str, int]:
-    """Token to id; of ids with the same token, the first."""
-    return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
-
-
-def _in_memory(words: Words | None) -> Words | None:
-    return None if words is None else Words.from_arrays(*words.packed())
 
 
 def remap_of(is_trainable: NDArray[np.bool_]) -> NDArray[np.int32]:

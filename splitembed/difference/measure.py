@@ -1,0 +1,109 @@
+"""What training did to the vocabulary: two splits go in; which rows moved, how far, and beside which words, leaves."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.base import SplitBase
+from splitembed.difference.moved import Difference, Ids, MovedRow, Name, Numbers
+from splitembed.difference.neighbours import nearest_frozen
+from splitembed.errors import SplitError
+from splitembed.life.moves import ids_before
+from splitembed.tables.fingerprints import row_blocks
+
+_NO_ID = -1
+
+
+def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference:
+    """Says which rows moved between two splits, how far, and beside which frozen words they were and are.
+
+    >>> before = SplitBase([[1.0, 0.0], [0.0, 1.0]], [0, 1, ~0], [[2.0, 0.1]], vocabulary=["red", "sky", "usr"])
+    >>> print(diff(before, before.with_trainable([[0.0, 3.0]]), nearest=1))
+    1 of 3 rows moved
+    token  distance  cosine  norm before  norm after  nearest before  nearest after
+    usr       3.523   0.050        2.002       3.000  red             sky
+
+    Tokens are compared by name where both splits have a vocabulary, and by id where not. Rows that both splits have
+    frozen in one table are not read; others are, a few MiB at a time.
+
+    Args:
+        before: a `SplitTable`, or a layer with one.
+        after: another of the same dim, such as the same one after training.
+        top: how many of the rows that moved to describe, the farthest first.
+        nearest: how many frozen tokens to name beside each; looking for them reads all frozen rows of both splits.
+
+    Raises:
+        SplitError: splits of different dims, or negative numbers.
+    """
+    old, new = _split_of(before), _split_of(after)
+    if old.dim != new.dim or top < 0 or nearest < 0:
+        raise SplitError(
+            f"Splits of one dim can be compared, and `top` and `nearest` must be 0 or more. "
+            f"Received: dims {old.dim} and {new.dim}, top={top}, nearest={nearest}."
+        )
+    old_ids = ids_before(old, new, np.arange(new.num_tokens))
+    common = np.flatnonzero(old_ids != _NO_ID)
+    pairs = common[~_stand_still(old, new, old_ids[common], common)]
+    measured = _measure(old, new, old_ids[pairs], pairs)
+    moved = np.flatnonzero(measured[0] != 0)
+    farthest = moved[np.argsort(-np.nan_to_num(measured[0][moved], nan=np.inf, posinf=np.inf), kind="stable")]
+    ids, numbers = pairs[farthest], measured[:, farthest]
+    return Difference(
+        _described(old, new, old_ids[ids[:top]], ids[:top], numbers[:, :top], nearest),
+        num_common=len(common),
+        num_added=new.num_tokens - len(common),
+        num_dropped=old.num_tokens - len(np.unique(old_ids[common])),
+        ids=ids,
+        distances=numbers[0],
+        cosines=numbers[1],
+    )
+
+
+def _split_of(given: Any) -> SplitBase:
+    split = given if isinstance(given, SplitBase) or not hasattr(given, "to_split") else given.to_split()
+    if not isinstance(split, SplitBase):
+        raise SplitError(f"Compare splits, or layers that have one. Received: {type(given).__name__}.")
+    return split
+
+
+def _stand_still(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:
+    """`(num_pairs,)` bool: whether both ids have the same row of the same frozen table."""
+    tables = old.table, new.table
+    one = None not in tables and tables[0].fingerprint == tables[1].fingerprint  # type: ignore[union-attr]
+    if old.frozen is not new.frozen and not one:
+        return np.zeros(len(new_ids), bool)
+    rows = new.remap[new_ids]
+    still: NDArray[np.bool_] = (rows >= 0) & (rows == old.remap[old_ids])
+    return still
+
+
+def _measure(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> Numbers:
+    """`(4, num_pairs)`: distance, cosine, and the norms of the old and the new row; the distance of equal rows is 0."""
+    result = np.empty((4, len(new_ids)))
+    for block in row_blocks(len(new_ids), 8 * new.dim):
+        first, second = old.lookup(old_ids[block]), new.lookup(new_ids[block])
+        is_same = (first.view(np.uint32) == second.view(np.uint32)).all(axis=1)  # NaN is not equal to itself
+        a, b = first.astype(np.float64), second.astype(np.float64)
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
+            result[0, block] = np.where(is_same, 0, np.linalg.norm(b - a, axis=1))
+            result[1, block] = (a * b).sum(axis=1) / (norms[0] * norms[1])
+        result[2:, block] = norms
+    return result
+
+
+def _described(
+    old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids, numbers: Numbers, nearest: int
+) -> tuple[MovedRow, ...]:
+    near_old = nearest_frozen(old, old.lookup(old_ids), nearest, old_ids)
+    near_new = nearest_frozen(new, new.lookup(new_ids), nearest, new_ids)
+    rows = []
+    for place, (distance, cosine, norm_old, norm_new) in enumerate(numbers.T.tolist()):
+        near = _names(old, near_old[place]), _names(new, near_new[place])
+        rows.append(MovedRow(_names(new, [int(new_ids[place])])[0], distance, cosine, norm_old, norm_new, *near))
+    return tuple(rows)
+
+
+def _names(split: SplitBase, ids: list[int]) -> tuple[Name, ...]:
+    return tuple(ids) if split.vocabulary is None else tuple(map(split.vocabulary.__getitem__, ids))

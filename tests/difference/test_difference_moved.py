@@ -1,0 +1,67 @@
+"""The account of what moved: its text, its dict and its plot."""
+
+import builtins
+import json
+import math
+
+import numpy as np
+import pytest
+
+from splitembed.difference.moved import Difference, MovedRow
+
+ROWS = (
+    MovedRow("lol\n", math.nan, math.nan, 0.0, math.inf, (), ()),
+    MovedRow("$usr$", 3.5, 0.05, 2.0, 3.0, ("red", "x" * 30), ("sky",)),
+    MovedRow(7, 0.25, -1.0, 1.0, 0.75, (1, 2), (3,)),
+)
+NUMBERS = np.array([[row.distance, row.cosine] for row in ROWS]).T
+
+
+@pytest.fixture
+def difference():
+    return Difference(ROWS, 10, 0, 2, np.arange(3), *NUMBERS)
+
+
+def test_the_text_is_one_aligned_table(difference):
+    assert str(difference).splitlines() == [
+        "3 of 10 rows moved; 2 tokens dropped",
+        "token    distance  cosine  norm before  norm after  nearest before                 nearest after",
+        "'lol\\n'       nan     nan        0.000         inf",
+        "$usr$       3.500   0.050        2.000       3.000  red, xxxxxxxxxxxxxxxxxxxxx...  sky",
+        "7           0.250  -1.000        1.000       0.750  1, 2                           3",
+    ]
+
+
+def test_the_dict_is_plain_json(difference):
+    found = json.loads(json.dumps(difference.to_dict(), allow_nan=False))
+    assert {name: found[name] for name in ("num_common", "num_added", "num_dropped", "num_moved")} == {
+        "num_common": 10,
+        "num_added": 0,
+        "num_dropped": 2,
+        "num_moved": 3,
+    }
+    assert found["rows"][0]["distance"] is None and found["rows"][2]["nearest_before"] == [1, 2]
+
+
+def test_the_plot_shows_every_row_and_names_the_farthest(difference, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = difference.plot(tmp_path / "moved.png")
+    axes = figure.axes[0]
+    assert axes.collections[0].get_offsets().shape == (3, 2)
+    assert [text.get_text() for text in axes.texts] == ["$usr$", "7"]  # where a place is known, and no formula of it
+    assert axes.get_title() == "3 of 10 rows moved"
+    assert (tmp_path / "moved.png").read_bytes().startswith(b"\x89PNG")
+    assert difference.plot(axes=axes) is figure
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(difference, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError("no module named matplotlib")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r'matplotlib, which is missing: pip install "splitembed\[plots\]"'):
+        difference.plot()

@@ -1,0 +1,155 @@
+"""Splits and their files: what is saved is opened again, in any precision, and shared where it is the same."""
+
+import os
+
+import numpy as np
+import pytest
+
+from splitembed import SplitTable
+from splitembed.errors import FingerprintError, SplitError
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def test_save_then_open_is_the_identity(tmp_path):
+    words = ["", "[UNK]", "a b", "\u2028\0\n"]
+    split = SplitTable.from_matrix(MATRIX - MATRIX[0], [1, 3], vocabulary=words, padding=0)
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path, verify=True)
+    for part in ("frozen", "trainable", "remap"):
+        np.testing.assert_array_equal(getattr(opened, part), getattr(split, part))
+    assert list(opened.vocabulary) == words and opened.padding == 0
+    for name in ("fingerprint", "remap_fingerprint", "vocabulary_fingerprint"):
+        assert getattr(opened, name) == getattr(split, name)
+
+
+def test_ids_without_strings_save_and_open(tmp_path):
+    SplitTable.from_matrix(MATRIX, [2]).save(tmp_path)
+    opened = SplitTable.open(tmp_path)
+    assert opened.vocabulary is None and opened.combine().tolist() == MATRIX.tolist()
+
+
+def test_a_split_on_an_existing_table_saves_the_trainable_table_alone(tmp_path):
+    SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "first")
+    opened = SplitTable.open(tmp_path / "first")
+    opened.with_trainable([[5.0, 5.0, 5.0]]).save(tmp_path / "second")
+    assert [path.name for path in (tmp_path / "second").iterdir()] == ["trainable.h5"]
+    again = SplitTable.open(tmp_path / "second")
+    assert again.lookup([1]).tolist() == [[5.0, 5.0, 5.0]]
+    np.testing.assert_array_equal(again.frozen, opened.frozen)
+
+
+LOW_PRECISION = {
+    "float16": 2**-11,
+    "bfloat16": 2**-8,
+    "int8": 1 / 127,
+}  # largest error, as a share of a row's largest value
+
+
+@pytest.mark.parametrize("dtype", LOW_PRECISION)
+def test_low_precision_rows_are_widened_as_they_are_read(dtype, tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    matrix[0] = 0
+    split = SplitTable.from_matrix(matrix, [3, 7], padding=0).with_frozen_dtype(dtype)
+    assert split.frozen_dtype == dtype and split.frozen.nbytes == 48 * 8 * (1 if dtype == "int8" else 2)
+    error = np.abs(split.combine() - matrix).max(axis=1)
+    assert (error <= LOW_PRECISION[dtype] * np.abs(matrix).max(axis=1)).all() and error.max() > 0
+    np.testing.assert_array_equal(split.lookup([0, 3, 7]), matrix[[0, 3, 7]])  # padding and trainable rows are exact
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path, verify=True)
+    assert opened.frozen_dtype == dtype and opened.fingerprint == split.fingerprint
+    np.testing.assert_array_equal(opened.combine(), split.combine())
+    again = split.with_frozen_dtype("float32")
+    np.testing.assert_array_equal(again.combine(), split.combine())
+
+
+def test_low_precision_refuses_what_it_cannot_hold():
+    split = SplitTable.from_matrix([[1.0, 70000.0]], [])
+    with pytest.raises(SplitError, match=r"Row 0, column 1 holds 70000.0, which float16 cannot hold"):
+        split.with_frozen_dtype("float16")
+    assert split.with_frozen_dtype("int8").lookup([0])[0, 1] == 70000.0
+    with pytest.raises(SplitError, match="one factor a row"):
+        SplitTable.from_arrays(np.zeros((2, 3), np.int8), [0], np.empty((0, 3)), scale=[1.0])
+
+
+def test_a_split_whose_file_was_replaced_saves_its_own_rows(tmp_path):
+    SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "a")
+    old = SplitTable.open(tmp_path / "a").with_trainable([[7.0, 7.0, 7.0]])
+    SplitTable.from_matrix(MATRIX + 1, [2]).save(tmp_path / "a")
+    expected = old.combine()
+    for name in ("b", "a"):
+        old.save(tmp_path / name)
+        np.testing.assert_array_equal(SplitTable.open(tmp_path / name, verify=True).combine(), expected)
+
+
+def test_a_table_that_stands_by_itself_is_not_replaced(tmp_path):
+    SplitTable.from_matrix(MATRIX, []).save_frozen(tmp_path / "frozen.h5")
+    with pytest.raises(SplitError, match="other models may stand on"):
+        SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SplitError, match="Received a file"):
+        SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("where", ["in memory", "in a file"])
+def test_frozen_rows_that_were_changed_in_place_are_not_saved(where, tmp_path):
+    """Under their old fingerprint no one could open them again."""
+    frozen = MATRIX.copy()
+    split = SplitTable.from_arrays(frozen, [0, ~0, 3], [[7.0, 8.0, 9.0]])
+    expected = split.fingerprint
+    if where == "in a file":
+        split.save(tmp_path / "first")
+        split = SplitTable.open(tmp_path / "first")
+        content = bytearray((tmp_path / "first" / "frozen.h5").read_bytes())
+        content[content.index(frozen.tobytes())] ^= 1
+        with open(tmp_path / "first" / "frozen.h5", "r+b") as file:  # into the file itself, as no writer of ours does
+            file.write(content)
+    frozen += 1
+    (tmp_path / "second").mkdir()
+    with pytest.raises(FingerprintError, match=f"frozen.h5 are not {expected} any more, but sha256:.*changed in place"):
+        split.save_frozen(tmp_path / "second" / "frozen.h5")
+    assert not list((tmp_path / "second").iterdir())
+
+
+def test_splits_share_only_rows_that_are_the_same():
+    first, second = (SplitTable.from_arrays(MATRIX + shift, [0], np.empty((0, 3))) for shift in (0, 1))
+    with pytest.raises(FingerprintError) as caught:
+        first.sharing(second)
+    assert first.fingerprint in str(caught.value) and second.fingerprint in str(caught.value)
+    same = SplitTable.from_arrays(MATRIX.copy(), [1], np.empty((0, 3)))
+    assert np.shares_memory(same.sharing(first).frozen, first.frozen)
+    assert same.sharing(first).lookup([0]).tolist() == [MATRIX[1].tolist()]
+
+
+def test_a_split_knows_whether_its_file_still_holds_it(tmp_path):
+    split = SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3)))
+    assert split.frozen_file() is None
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path)
+    assert opened.frozen_file() == tmp_path / "frozen.h5"
+    assert opened.detached().frozen_file() is None and opened.detached(keep_table=True).frozen_file() is not None
+    SplitTable.from_arrays(MATRIX + 1, [0], np.empty((0, 3))).save_frozen(tmp_path / "frozen.h5")
+    assert opened.frozen_file() is None
+
+
+def test_many_small_files_find_their_one_frozen_table(tmp_path, monkeypatch):
+    """By its fingerprint, wherever a folder of SPLITEMBED_PATH holds it by now, and whatever it is called there."""
+    SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3))).save(tmp_path / "base")
+    base = SplitTable.open(tmp_path / "base")
+    models = {
+        "thawed": base.thaw([0]),
+        "shrunk": base.grow(2, oov_initializer="zeros").shrink([0])[0],
+        "trained": base.thaw([0]).with_trainable([[5.0, 5.0, 5.0]]),
+    }
+    for name, split in models.items():
+        split.save(tmp_path / name)
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["trainable.h5"]
+    (tmp_path / "tables").mkdir()
+    os.replace(tmp_path / "base" / "frozen.h5", tmp_path / "tables" / "under another name.h5")
+    with pytest.raises(FileNotFoundError, match="SPLITEMBED_PATH"):
+        SplitTable.open(tmp_path / "thawed")
+    monkeypatch.setenv("SPLITEMBED_PATH", os.pathsep.join([str(tmp_path / "empty"), str(tmp_path / "tables")]))
+    for name, split in models.items():
+        opened = SplitTable.open(tmp_path / name, verify=True)
+        assert opened.table.path == tmp_path / "tables" / "under another name.h5" and opened.table.mapped
+        np.testing.assert_array_equal(opened.combine(), split.combine())
