@@ -17,16 +17,21 @@ from splitembed.registration import register_with_keras
 if TYPE_CHECKING:
     from splitembed.build import build_split as build_split
     from splitembed.convert import save_frozen as save_frozen
-    from splitembed.coverage import Coverage as Coverage
+    from splitembed.coverage import CoverageReport as CoverageReport
     from splitembed.coverage import measure_coverage as measure_coverage
+    from splitembed.difference import diff as diff
     from splitembed.export import export_vectors as export_vectors
     from splitembed.export import save_trainable as save_trainable
     from splitembed.export import to_dense as to_dense
     from splitembed.layer import SplitEmbedding as SplitEmbedding
+    from splitembed.ngrams import NgramRidge as NgramRidge
     from splitembed.optimizers import LazyAdagrad as LazyAdagrad
     from splitembed.optimizers import LazyAdam as LazyAdam
     from splitembed.optimizers import LazySGD as LazySGD
+    from splitembed.replacing import replace_split as replace_split
     from splitembed.split import SplitTable as SplitTable
+    from splitembed.vectors import SubwordVectors as SubwordVectors
+    from splitembed.vectors import VectorSource as VectorSource
     from splitembed.vectors import WordVectors as WordVectors
     from splitembed.vectors import read_vectors as read_vectors
     from splitembed.vocabulary import Vocabulary as Vocabulary
@@ -34,19 +39,24 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "build_split": "build",
-    "Coverage": "coverage",
+    "CoverageReport": "coverage",
+    "diff": "difference",
     "export_vectors": "export",
     "measure_coverage": "coverage",
     "LazyAdagrad": "optimizers",
     "LazyAdam": "optimizers",
     "LazySGD": "optimizers",
+    "NgramRidge": "ngrams",
     "read_vectors": "vectors",
     "read_vocabulary": "vocabulary",
+    "replace_split": "replacing",
     "save_frozen": "convert",
     "save_trainable": "export",
     "SplitEmbedding": "layer",
     "SplitTable": "split",
+    "SubwordVectors": "vectors",
     "to_dense": "export",
+    "VectorSource": "vectors",
     "Vocabulary": "vocabulary",
     "WordVectors": "vectors",
 }
