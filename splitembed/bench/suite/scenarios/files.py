@@ -3,6 +3,7 @@
 import numpy as np
 
 from splitembed.bench.suite.contestants.building import WordSizes
+from splitembed.bench.suite.contestants.formats import LAYOUTS, FormatSizes
 from splitembed.bench.suite.plan import Entry, Scenario, Target, times, value
 from splitembed.bench.suite.texts import TextSizes
 
@@ -77,6 +78,37 @@ def binary() -> Scenario:
     return Scenario("binary", "Reading 400,000 x 100 word2vec binary", entries, _BYTES, (target,))
 
 
+def formats() -> Scenario:
+    """A vocabulary of 5 % out of the same table in every format and compression."""
+    sizes = TextSizes(200_000, 100)
+    needs = {"zstd": ("zstandard",), "safetensors": ("safetensors",)}
+    ours = [
+        Entry(
+            f"read_vectors, {layout}",
+            "formats.Ours",
+            "vocabulary",
+            FormatSizes(sizes, layout),
+            needs=needs.get(layout, ()),
+        )
+        for layout in LAYOUTS
+    ]
+    gensim = "gensim load_facebook_vectors"
+    peer = Entry(gensim, "formats.Gensim", "vocabulary", FormatSizes(sizes, "fasttext"), needs=("gensim",))
+    fasttext = "read_vectors, fasttext"
+    targets = (
+        Target("a fastText .bin model: at least 10 x faster than gensim", times(gensim, of=fasttext), at_least=10),
+        Target(
+            "and in memory for the vocabulary, not for the model",
+            value(fasttext, "memory_bytes", 1e-6),
+            at_most=60,
+            unit="MB",
+        ),
+    )
+    return Scenario(
+        "formats", "Reading 10,000 words out of 200,000 x 100", (*ours, peer), "read_vectors, text", targets
+    )
+
+
 def building() -> Scenario:
     """Two million tokens against two million words."""
     sizes, ours, loop = WordSizes(2_000_000, 100), "build_split", "a dict, and one assignment a token"
@@ -88,4 +120,4 @@ def building() -> Scenario:
     return Scenario("building", "Building a split: 2,000,000 tokens against 2,000,000 words", entries, loop, (target,))
 
 
-SCENARIOS = (reading(), converting(), binary(), building())
+SCENARIOS = (reading(), converting(), binary(), formats(), building())
