@@ -7,11 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
+from splitembed.dropout import Drop
 from splitembed.errors import SplitError
 from splitembed.fixed import check_layout
 from splitembed.lookup import (
     Constants,
     Gradient,
+    Trained,
     differentiable,
     gather_trained,
     row_gradient,
@@ -90,7 +92,13 @@ def _float32(weights: Any, ids: tf.Tensor) -> tf.Tensor | None:
 
 
 def combine(
-    rows: tf.Tensor, bags: Bags, combiner: Combiner, constants: Constants, trainable: Any, gradient: Gradient
+    rows: tf.Tensor,
+    bags: Bags,
+    combiner: Combiner,
+    constants: Constants,
+    trainable: Any,
+    gradient: Gradient,
+    drop: Drop | None = None,
 ) -> tf.Tensor:
     """Sums the rows of each bag, and divides by what the combiner says.
 
@@ -101,11 +109,12 @@ def combine(
         constants: the frozen rows.
         trainable: `tf.Variable` `(num_trainable, dim)` float32.
         gradient: as for `look_up`.
+        drop: as for `look_up`; what is dropped adds nothing to the sum, and still counts in the divisor.
 
     Returns:
         float32 `(num_bags, dim)`; zero for a bag whose divisor is zero, such as an empty one.
     """
-    total = _sum(rows, bags, constants, trainable, gradient)
+    total = _sum(rows, bags, trained_places(rows, drop), constants, trainable, gradient)
     if combiner == "sum":
         return total
     weights = tf.ones_like(rows, tf.float32) if bags.weights is None else bags.weights
@@ -114,8 +123,10 @@ def combine(
     return tf.math.divide_no_nan(total, (divisor if combiner == "mean" else tf.sqrt(divisor))[:, None])
 
 
-def _sum(rows: tf.Tensor, bags: Bags, constants: Constants, trainable: Any, gradient: Gradient) -> tf.Tensor:
-    place, trained = trained_places(rows)
+def _sum(
+    rows: tf.Tensor, bags: Bags, read: Trained, constants: Constants, trainable: Any, gradient: Gradient
+) -> tf.Tensor:
+    place, trained, _ = read
     bag_of_trained = tf.gather(bags.bag, place)
 
     @tf.custom_gradient

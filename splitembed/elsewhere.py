@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from splitembed.dropout import Drop
 from splitembed.errors import MissingTableError
 from splitembed.fixed import WeightTables, check_now, combine_fixed, look_up_fixed
 from splitembed.split import SplitTable
+
+SeedGenerator = keras.random.SeedGenerator
 
 
 def hold_tables(layer: Any, split: SplitTable | None, tables: WeightTables | None) -> WeightTables:
@@ -25,7 +29,7 @@ def initial_rows(rows: NDArray[Any]) -> Any:
     return ops.convert_to_tensor(rows)
 
 
-def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables) -> Any:
+def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables, drop: Drop | None = None) -> Any:
     """Looks ids up, and combines their rows if the layer has a combiner.
 
     Args:
@@ -33,6 +37,7 @@ def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables) -> Any:
         ids: a tensor or an array. Ids that are known now are checked now; in a compiled program wrong ones give NaN.
         weights: None, or for a combiner numbers of the ids' shape.
         tables: as `hold_tables` made them.
+        drop: says which occurrences of trainable rows are replaced by zeros.
 
     Returns:
         Rows in the layer's compute dtype.
@@ -41,7 +46,8 @@ def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables) -> Any:
         ids = np.asarray(ids)
     check_now(ids, tables.num_tokens)
     ids = ops.convert_to_tensor(ids.astype(np.int32) if isinstance(ids, np.ndarray) else ids)
-    rows = look_up_fixed(ids, tables, layer.trainable_rows.value)
+    dropped = None if drop is None else drop(ids.shape)
+    rows = look_up_fixed(ids, tables, layer.trainable_rows.value, dropped)
     if layer.combiner is not None:
         rows = combine_fixed(rows, ids, weights, layer.combiner, layer.mask_zero)
     return ops.cast(rows if layer.trainable else ops.stop_gradient(rows), layer.compute_dtype)

@@ -74,13 +74,14 @@ class WeightTables:
         )
 
 
-def look_up_fixed(ids: Any, tables: Tables, trainable: Any) -> Any:
+def look_up_fixed(ids: Any, tables: Tables, trainable: Any, dropped: Any = None) -> Any:
     """Reads one row for each id.
 
     Args:
         ids: a tensor of any dtype and shape; floats must be whole, and their dtype exact for every id.
         tables: the remap and the frozen rows.
         trainable: float32 `(num_trainable, dim)`, a tensor of the backend.
+        dropped: None, or bool `ids.shape`: where a trainable row is replaced by zeros.
 
     Returns:
         `ids.shape + (dim,)` float32; NaN where an id is out of range, not whole, or of a dtype that rounds ids.
@@ -88,14 +89,19 @@ def look_up_fixed(ids: Any, tables: Tables, trainable: Any) -> Any:
     ids, is_id = _narrowed(ids, tables.num_tokens)
     rows = ops.take(tables.read_remap(), ids, axis=0)
     if tables.num_frozen == 0:
-        values = ops.take(trainable, -1 - rows, axis=0)  # TFLite has no ~
+        values = _without(dropped, ops.take(trainable, -1 - rows, axis=0))  # TFLite has no ~
     elif trainable.shape[0] == 0:
         values = tables.read(rows)
     else:
-        learned = ops.take(trainable, ops.maximum(-1 - rows, 0), axis=0)
+        learned = _without(dropped, ops.take(trainable, ops.maximum(-1 - rows, 0), axis=0))
         values = ops.where(ops.expand_dims(rows < 0, -1), learned, tables.read(ops.maximum(rows, 0)))
     # not full_like: tf2onnx multiplies by zeros and ones instead of choosing, unless it finds the constant NaN itself
     return ops.where(ops.expand_dims(is_id, -1), values, ops.convert_to_tensor(np.float32(np.nan)))
+
+
+def _without(dropped: Any, rows: Any) -> Any:
+    """Rows, zeros where they are dropped: chosen, not multiplied, so that neither they nor their gradient count."""
+    return rows if dropped is None else ops.where(ops.expand_dims(dropped, -1), ops.zeros_like(rows), rows)
 
 
 def combine_fixed(rows: Any, ids: Any, weights: Any, combiner: Literal["mean", "sum", "sqrtn"], mask_zero: bool) -> Any:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from splitembed.dropout import checked_rate, make_drop
 from splitembed.errors import SplitError
 from splitembed.fixed import check_layout
 from splitembed.id_dtypes import refusal_of_dtype
@@ -35,6 +36,10 @@ class SplitEmbedding(SavesSplit):
         embeddings_constraint: on the trainable rows alone.
         combiner: None for one row an id; "mean", "sum" or "sqrtn" to combine the rows along the last axis of the ids,
             without laying them out: faster and leaner than pooling afterwards. With `mask_zero` padding does not count.
+        trainable_dropout: the probability, `0 <= p < 1`, with which each occurrence of a trainable row is replaced by
+            zeros in training, so that rare tokens overfit less; the others are not scaled up. Choose it on validation
+            data.
+        seed: an integer from which `trainable_dropout` draws; None, another one each time the layer is made.
         gradient: the form in which the gradient reaches the trainable rows. "dense" is right for every optimizer;
             "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` asks for it, else dense.
         lookup: "dynamic" costs what the distinct trainable rows cost, and needs TensorFlow without XLA; "static" has
@@ -48,6 +53,8 @@ class SplitEmbedding(SavesSplit):
         ids: integers of any shape, ragged ones included; each in `0 <= id < num_tokens`.
         weights: with a combiner, optional floats of the ids' shape, as in `layer(ids, weights)`. "sum" adds the
             weighted rows up, "mean" divides by the sum of the weights, "sqrtn" by the root of the sum of their squares.
+            What `trainable_dropout` drops adds nothing to the sum, and still counts in the divisor.
+        training: whether to drop; `fit` says so, `predict` and every export say no.
 
     Output shape:
         `ids.shape + (dim,)`, or with a combiner `ids.shape[:-1] + (dim,)`, in the layer's compute dtype. A bag without
@@ -66,6 +73,8 @@ class SplitEmbedding(SavesSplit):
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
         combiner: Literal["mean", "sum", "sqrtn"] | None = None,
+        trainable_dropout: float = 0.0,
+        seed: int | None = None,
         gradient: Literal["auto", "dense", "sparse"] = "auto",
         lookup: Literal["auto", "dynamic", "static"] = "auto",
         save_by_reference: bool = False,
@@ -98,6 +107,9 @@ class SplitEmbedding(SavesSplit):
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = keras.constraints.get(embeddings_constraint)
         self.combiner, self.gradient, self.lookup = combiner, gradient, lookup
+        self.trainable_dropout, self.seed = checked_rate(trainable_dropout), seed
+        if self.trainable_dropout:
+            self.seed_generator = _backend.SeedGenerator(seed)
         self.supports_jit = lookup != "dynamic"
         self._convert_input_args = _IS_TENSORFLOW  # elsewhere arrays must be checked before a conversion narrows them
         self._allow_non_tensor_positional_args = not _IS_TENSORFLOW
@@ -121,13 +133,14 @@ class SplitEmbedding(SavesSplit):
         self._hold_tables()
         self.built = True
 
-    def call(self, ids: Any, weights: Any = None) -> Any:
+    def call(self, ids: Any, weights: Any = None, training: bool | None = None) -> Any:
         """Looks ids up, and combines their rows if the layer has a combiner."""
         if weights is not None and self.combiner is None:
             raise SplitError("`weights` are for a layer with a combiner, and this one has none.")
         if self._split is None:
             return _backend.without_tables(self, ids, self._missing())
-        return _backend.embed(self, ids, weights, self._constants)
+        drop = make_drop(self.trainable_dropout, self.seed_generator) if training and self.trainable_dropout else None
+        return _backend.embed(self, ids, weights, self._constants, drop)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Marks the ids that are not padding."""
@@ -142,7 +155,7 @@ class SplitEmbedding(SavesSplit):
         kept = tuple(ids_shape) if self.combiner is None else tuple(ids_shape)[:-1]
         return (*kept, self.output_dim)
 
-    def compute_output_spec(self, ids: Any, weights: Any = None) -> Any:
+    def compute_output_spec(self, ids: Any, weights: Any = None, training: bool | None = None) -> Any:
         """The symbolic output."""
         if getattr(ids, "sparse", False):
             raise SplitError("Sparse ids have no row for what they leave out. Use keras.Input(..., sparse=False).")
@@ -167,6 +180,8 @@ class SplitEmbedding(SavesSplit):
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
             "embeddings_constraint": keras.constraints.serialize(self.embeddings_constraint),
             "combiner": self.combiner,
+            "trainable_dropout": self.trainable_dropout,
+            "seed": self.seed,
             "gradient": self.gradient,
             "lookup": self.lookup,
             "save_by_reference": self.save_by_reference,

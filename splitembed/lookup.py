@@ -7,12 +7,13 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from splitembed.constant import make_constant
+from splitembed.dropout import Drop
 from splitembed.errors import SplitEmbedError
 from splitembed.ids import check_ids
 from splitembed.split import SplitTable
@@ -110,7 +111,21 @@ def _backward_pass() -> FrameType | None:
     return frame
 
 
-def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Gradient = "auto") -> tf.Tensor:
+class Trained(NamedTuple):
+    """The occurrences of trainable rows.
+
+    `place`, int64, and `row`, int32, `(num_read,)`: where among the ids to put which row. `dropped`, int64
+    `(num_dropped,)`: where zeros take its place; None where nothing is dropped.
+    """
+
+    place: tf.Tensor
+    row: tf.Tensor
+    dropped: tf.Tensor | None = None
+
+
+def look_up(
+    ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Gradient = "auto", drop: Drop | None = None
+) -> tf.Tensor:
     """Reads one row for each id.
 
     Args:
@@ -119,6 +134,7 @@ def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Grad
         trainable: `tf.Variable` `(num_trainable, dim)` float32.
         gradient: the form in which the gradient reaches `trainable`: "dense", right for every optimizer; "sparse",
             one slice for each distinct row of this call, for `LazyAdam`; "auto", sparse where `LazyAdam` asks for it.
+        drop: says which occurrences of trainable rows are replaced by zeros, and get no gradient.
 
     Returns:
         `ids.shape + (dim,)` float32.
@@ -127,7 +143,7 @@ def look_up(ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Grad
         TokenIdError: an id out of range (in a graph, `tf.errors.InvalidArgumentError` with the same message).
     """
     rows, checks = route(tf.reshape(ids, [-1]), constants)
-    values = _read_rows(rows, checks, constants, trainable, gradient)
+    values = _read_rows(rows, checks, constants, trainable, gradient, drop)
     if ids.shape.is_fully_defined():
         return tf.reshape(values, [*ids.shape, trainable.shape[1]])
     return tf.reshape(values, tf.concat([tf.shape(ids), [trainable.shape[1]]], 0))
@@ -147,26 +163,34 @@ def route(ids: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, list[tf.Oper
 
 
 def _read_rows(
-    rows: tf.Tensor, checks: list[tf.Operation], constants: Constants, trainable: Any, gradient: Gradient
+    rows: tf.Tensor,
+    checks: list[tf.Operation],
+    constants: Constants,
+    trainable: Any,
+    gradient: Gradient,
+    drop: Drop | None,
 ) -> tf.Tensor:
     """Reads `(num_ids, dim)` from both tables; the gradient goes to `trainable` alone."""
     with tf.control_dependencies(checks):
-        place, trained = trained_places(rows)
+        trained = trained_places(rows, drop)
 
     @tf.custom_gradient
     def read(source: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> Any:
-            return row_gradient(tf.gather(upstream, place), trained, trainable, gradient)
+            return row_gradient(tf.gather(upstream, trained.place), trained.row, trainable, gradient)
 
-        return _both_tables(rows, place, gather_trained(source, trained), constants), backward
+        return _both_tables(rows, trained, gather_trained(source, trained.row), constants), backward
 
     return read(differentiable(trainable))
 
 
-def trained_places(rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Where the rows are trainable ones, and which rows of the trainable table they are."""
-    place = tf.squeeze(tf.where(rows < 0), 1)
-    return place, tf.bitwise.invert(tf.gather(rows, place))
+def trained_places(rows: tf.Tensor, drop: Drop | None = None) -> Trained:
+    """Where the rows are trainable ones, and which rows of the trainable table they are, less what is dropped."""
+    place, dropped = tf.squeeze(tf.where(rows < 0), 1), None
+    if drop is not None:
+        is_dropped = tf.cast(drop([tf.size(place)]), tf.int32)
+        place, dropped = tf.dynamic_partition(place, is_dropped, 2)
+    return Trained(place, tf.bitwise.invert(tf.gather(rows, place)), dropped)
 
 
 def differentiable(trainable: Any) -> tf.Tensor:
@@ -189,13 +213,19 @@ def gather_trained(source: tf.Tensor, trained: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.ResourceGather(resource=source, indices=trained, dtype=tf.float32)
 
 
-def _both_tables(rows: tf.Tensor, place: tf.Tensor, learned: tf.Tensor, constants: Constants) -> tf.Tensor:
-    """Gathers from the constant for every id, then writes the trainable rows over their places."""
+def _both_tables(rows: tf.Tensor, trained: Trained, learned: tf.Tensor, constants: Constants) -> tf.Tensor:
+    """Gathers from the constant for every id, then writes the trainable rows over their places, zeros if dropped."""
+    dim = constants.frozen.shape[1]
     if constants.num_frozen == 0:
-        return learned
+        if trained.dropped is None:
+            return learned
+        return tf.scatter_nd(trained.place[:, None], learned, [tf.size(rows, tf.int64), dim])
     values = constants.read(tf.maximum(rows, 0))
     # in place, as the gathered rows are nobody else's: tf.tensor_scatter_nd_update would copy them all
-    return tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(place, tf.int32), v=learned)
+    if trained.dropped is not None:
+        zeros = tf.zeros([tf.size(trained.dropped), dim])
+        values = tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(trained.dropped, tf.int32), v=zeros)
+    return tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(trained.place, tf.int32), v=learned)
 
 
 def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradient: Gradient) -> Any:

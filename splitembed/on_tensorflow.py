@@ -9,12 +9,26 @@ from numpy.typing import NDArray
 import splitembed.optimizers  # noqa: F401  (whoever loads a model with the layer finds its optimizer registered)
 from splitembed.bags import Bags, combine
 from splitembed.constant import as_tensor
+from splitembed.dropout import Drop
 from splitembed.errors import MissingTableError, SplitError
 from splitembed.fixed import combine_fixed, look_up_fixed
 from splitembed.ids import check_ids
 from splitembed.lookup import Constants, dense_gradient, in_xla, look_up, route
 from splitembed.split import SplitTable
 from splitembed.tracing import exports_fixed_shapes
+
+
+class SeedGenerator(keras.random.SeedGenerator):
+    """Keras's own, which gives all replicas of a `tf.distribute` strategy one seed; here each draws by another one."""
+
+    def next(self, ordered: bool = True) -> Any:
+        """Returns `(2,)` integers, others at each call and in each replica."""
+        seed = super().next(ordered)
+        context = tf.distribute.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1:
+            return seed
+        number, count = (tf.cast(each, seed.dtype) for each in (context.replica_id_in_sync_group, seed[1]))
+        return tf.stack([seed[0], count * context.num_replicas_in_sync + number])
 
 
 def hold_tables(layer: Any, split: SplitTable | None, tables: Constants | None) -> Constants | None:
@@ -28,7 +42,7 @@ def initial_rows(rows: NDArray[Any]) -> Any:
         return as_tensor(rows)
 
 
-def embed(layer: Any, ids: Any, weights: Any, tables: Constants) -> Any:
+def embed(layer: Any, ids: Any, weights: Any, tables: Constants, drop: Drop | None = None) -> Any:
     """Looks ids up, and combines their rows if the layer has a combiner.
 
     Args:
@@ -36,6 +50,7 @@ def embed(layer: Any, ids: Any, weights: Any, tables: Constants) -> Any:
         ids: dense or ragged.
         weights: None, or for a combiner numbers laid out as the ids.
         tables: as `hold_tables` made them.
+        drop: says which occurrences of trainable rows are replaced by zeros.
 
     Returns:
         Rows in the layer's compute dtype.
@@ -44,43 +59,44 @@ def embed(layer: Any, ids: Any, weights: Any, tables: Constants) -> Any:
         raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
     has_fixed_shapes = layer.lookup == "static" or (layer.lookup == "auto" and (in_xla() or exports_fixed_shapes()))
     if layer.combiner is not None:
-        return (_combine_fixed if has_fixed_shapes else _combine)(layer, ids, weights, tables)
+        return (_combine_fixed if has_fixed_shapes else _combine)(layer, ids, weights, tables, drop)
     if isinstance(ids, tf.RaggedTensor):
-        return ids.with_flat_values(embed(layer, ids.flat_values, None, tables))
-    rows = (_look_up_fixed if has_fixed_shapes else _look_up)(layer, ids, tables)
+        return ids.with_flat_values(embed(layer, ids.flat_values, None, tables, drop))
+    rows = (_look_up_fixed if has_fixed_shapes else _look_up)(layer, ids, tables, drop)
     return tf.cast(rows if layer.trainable else tf.stop_gradient(rows), layer.compute_dtype)
 
 
-def _look_up(layer: Any, ids: Any, tables: Constants) -> tf.Tensor:
-    return look_up(ids, tables, layer.trainable_rows.value, layer.gradient)
+def _look_up(layer: Any, ids: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:
+    return look_up(ids, tables, layer.trainable_rows.value, layer.gradient, drop)
 
 
-def _look_up_fixed(layer: Any, ids: Any, tables: Constants) -> tf.Tensor:
+def _look_up_fixed(layer: Any, ids: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:
     if not in_xla() and not exports_fixed_shapes():  # elsewhere nothing can raise, and wrong ids get rows of NaN
         ids, checks = check_ids(ids, tables.num_tokens)
         with tf.control_dependencies(checks):
             ids = tf.identity(ids)
-    return look_up_fixed(ids, tables, dense_gradient(layer.trainable_rows.value))
+    dropped = None if drop is None else drop(tf.shape(ids))
+    return look_up_fixed(ids, tables, dense_gradient(layer.trainable_rows.value), dropped)
 
 
-def _combine(layer: Any, ids: Any, weights: Any, tables: Constants) -> tf.Tensor:
+def _combine(layer: Any, ids: Any, weights: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:
     bags = Bags.of(ids, weights)
     rows, checks = route(bags.ids, tables)
     with tf.control_dependencies(checks):
         rows = tf.identity(rows)
     if layer.mask_zero:
         rows, bags = bags.without_padding(rows)
-    combined = combine(rows, bags, layer.combiner, tables, layer.trainable_rows.value, layer.gradient)
+    combined = combine(rows, bags, layer.combiner, tables, layer.trainable_rows.value, layer.gradient, drop)
     return tf.cast(tf.reshape(combined, [*bags.shape, layer.output_dim]), layer.compute_dtype)
 
 
-def _combine_fixed(layer: Any, ids: Any, weights: Any, tables: Constants) -> tf.Tensor:
+def _combine_fixed(layer: Any, ids: Any, weights: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:
     if isinstance(ids, tf.RaggedTensor):
         raise SplitError(
             "Ragged bags have no fixed shape, which XLA, TFLite, ONNX and lookup='static' need. Pad them with 0 by "
             "ids.to_tensor(), with mask_zero=True or weights of 0."
         )
-    rows = _look_up_fixed(layer, ids, tables)
+    rows = _look_up_fixed(layer, ids, tables, drop)
     return tf.cast(combine_fixed(rows, ids, weights, layer.combiner, layer.mask_zero), layer.compute_dtype)
 
 

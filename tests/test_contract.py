@@ -24,6 +24,7 @@ ROWS = {
     "static bags": ({"combiner": "sqrtn", "lookup": "static"}, "float32"),
     "regularized": ({"embeddings_regularizer": "l2"}, "float32"),
     "constrained": ({"embeddings_constraint": "non_neg"}, "float32"),
+    "dropout": ({"trainable_dropout": 0.5, "seed": 0}, "float32"),
     "float16 rows": ({}, "float16"),
     "bfloat16 rows": ({}, "bfloat16"),
     "int8 rows": ({}, "int8"),

@@ -244,6 +244,52 @@ def test_lazy_optimizers_are_refused_by_name():
         se.LazyAdam  # noqa: B018
 
 
+# Dropout
+
+
+def dropped(rows, ids: np.ndarray) -> np.ndarray:
+    """bool `ids.shape`: where a trainable row, none of which is zero, came out as zeros."""
+    return (numpy(rows) == 0).all(-1) & np.isin(ids, TRAINABLE)
+
+
+def test_dropout_replaces_occurrences_of_trainable_rows_by_zeros():
+    ids = np.random.default_rng(0).integers(0, NUM_TOKENS, (50, 60)).astype(np.int32)
+    trains = np.isin(ids, TRAINABLE)
+    layers = [SplitEmbedding(make_split(), trainable_dropout=0.3, seed=seed) for seed in (1, 1, 99)]
+    draws = [[dropped(layer(ids, training=True), ids) for _ in range(2)] for layer in layers]
+    assert all(abs(gone[trains].mean() - 0.3) < 4 * (0.21 / trains.sum()) ** 0.5 for each in draws for gone in each)
+    assert len({gone.tobytes() for each in draws for gone in each}) == 4  # the first two layers have one seed
+    rows = numpy(layers[0](ids, training=True))
+    kept = ~dropped(rows, ids)
+    np.testing.assert_array_equal(rows[kept], make_split().lookup(ids)[kept])
+    np.testing.assert_array_equal(numpy(layers[0](ids)), make_split().lookup(ids))
+
+
+def test_dropout_in_bags_adds_nothing_and_counts():
+    ids = np.full((200, 4), TRAINABLE[0], np.int32)
+    layer = SplitEmbedding(make_split(), trainable_dropout=0.5, seed=1, combiner="mean")
+    shares = numpy(layer(ids, training=True))[:, 0] / make_split().lookup(TRAINABLE[:1])[0, 0]
+    np.testing.assert_allclose(shares * 4, np.round(shares * 4), atol=1e-5)
+    assert set(np.round(shares * 4).astype(int)) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_dropout_under_fit_is_repeatable_and_moves_only_what_was_kept(run_eagerly):
+    def trained(rate):
+        layer = SplitEmbedding(make_split(), trainable_dropout=rate, seed=3)
+        model = functional(layer)
+        model.compile(keras.optimizers.SGD(0.1), "mse", run_eagerly=run_eagerly)
+        model.fit(IDS, TARGETS, batch_size=2, epochs=3, shuffle=False, verbose=0)
+        expected = numpy(keras.layers.GlobalAveragePooling1D()(layer.to_split().lookup(IDS))) @ model.get_weights()[-2]
+        np.testing.assert_allclose(model.predict(IDS, verbose=0), expected + model.get_weights()[-1], rtol=0, atol=1e-5)
+        return layer.to_split().trainable
+
+    np.testing.assert_array_equal(trained(0.5), trained(0.5))
+    assert (trained(0.5) != trained(0.0)).any()
+    # nearly all dropped: of each row's 9 occurrences mostly none is kept
+    assert (trained(0.99) == make_split().trainable).all(1).any()
+
+
 # Saving
 
 

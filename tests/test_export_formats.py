@@ -92,6 +92,7 @@ def test_S5_layer_pooling_and_dense_are_the_same_there(form, tmp_path, dtype):
     [
         ((1, 4, 7), {"combiner": "mean", "mask_zero": True}, None),
         ((1, 4, 7), {"lookup": "static"}, 6),
+        ((1, 4, 7), {"trainable_dropout": 0.9, "seed": 0}, None),
         ((), {}, None),
         (range(NUM_TOKENS), {}, None),
     ],
