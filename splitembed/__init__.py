@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from splitembed.convert import save_frozen as save_frozen
     from splitembed.coverage import CoverageReport as CoverageReport
     from splitembed.coverage import measure_coverage as measure_coverage
+    from splitembed.coverage import report_coverage as report_coverage
     from splitembed.difference import diff as diff
     from splitembed.export import export_vectors as export_vectors
     from splitembed.export import save_trainable as save_trainable
@@ -50,6 +51,7 @@ _MODULE_OF = {
     "read_vectors": "vectors",
     "read_vocabulary": "vocabulary",
     "replace_split": "replacing",
+    "report_coverage": "coverage",
     "save_frozen": "convert",
     "save_trainable": "export",
     "SplitEmbedding": "layer",
@@ -74,7 +76,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*(name for name in globals() if name.startswith("__")), *__all__])
 
 
 register_with_keras()

@@ -16,9 +16,12 @@ from splitembed.matching import Match, find_candidates
 from splitembed.parts import used_rows
 from splitembed.selection import chosen_tokens, rare_tokens
 from splitembed.split import SplitTable
+from splitembed.token_rows import looks_at_tokens
 from splitembed.vectors import WordVectors, read_vectors
+from splitembed.vectors.source import with_options
 from splitembed.vocabulary import Vocabulary, align_counts, read_vocabulary
 
+FEW_MATCHES = 0.01  # of the tokens: fewer look like a mistake
 _NONE = -1  # in place of a word or a row: the token has none, or trains
 
 
@@ -38,6 +41,7 @@ def build_split(
     extend_vocabulary: bool = False,
     frozen_dtype: str | None = None,
     seed: Any = None,
+    **reading: Any,
 ) -> SplitTable:
     """Matches a vocabulary against pretrained vectors: tokens that have one are frozen, the others train.
 
@@ -73,6 +77,8 @@ def build_split(
         frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as the source has them. On a
             shared table another dtype means a table of one's own.
         seed: of the initializer.
+        **reading: options of `read_vectors`: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
+            `non_finite`.
 
     Returns:
         The split; its `coverage` says what was matched.
@@ -86,11 +92,9 @@ def build_split(
     if extend_vocabulary and not tokens.has_strings:
         raise SplitError("`extend_vocabulary` appends words, and this vocabulary is of plain ids. Pass tokens instead.")
     candidates = find_candidates(tokens, fallbacks)
-    vectors = read_vectors(source, None if extend_vocabulary else candidates.words)
+    vectors = read_vectors(with_options(source, **reading), None if extend_vocabulary else candidates.words)
     match = candidates.match_vectors(vectors)
-    is_known = match.rows != _NONE
-    if not is_known.any() and tokens.is_ordinary.any():
-        _warn_of_no_match(int(tokens.is_ordinary.sum()), vectors.source)
+    _warn_of_few_matches(np.count_nonzero(match.is_matched), np.count_nonzero(tokens.is_ordinary), vectors.source)
     weights = None if counts is None else align_counts(counts, tokens)
     trains, rare = _which_train(
         tokens, match, weights, trainable_tokens, train_most_frequent, min_count, train_fallbacks
@@ -117,10 +121,13 @@ def build_split(
     return split
 
 
-def _warn_of_no_match(num_ordinary: int, source: str) -> None:
+def _warn_of_few_matches(num_matched: int, num_ordinary: int, source: str) -> None:
+    if num_matched > num_ordinary * FEW_MATCHES or not num_ordinary:
+        return
+    found = f"Only {num_matched:,}" if num_matched else "None"
     warnings.warn(
-        f"None of the {num_ordinary:,} tokens has a vector in {source}, so every row trains. Look at case and spelling "
-        f"(`fallbacks` tries others), and at the order of arguments.",
+        f"{found} of the {num_ordinary:,} tokens has a vector in {source}; the others train. Look at case and spelling "
+        f"(`fallbacks` tries others), at what the lines of the vocabulary hold, and at the order of arguments.",
         NoMatchWarning,
         stacklevel=3,
     )
@@ -196,8 +203,13 @@ def _trainable_part(
     result[is_known] = vectors.take(words[is_known])
     matched, _ = used_rows(known[known != _NONE], len(vectors))
     reference = vectors.take(matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)])
-    oov = _spelled(tokens, np.flatnonzero(trains & (known == _NONE)))
-    result[~is_known] = initialize_rows(initializer, oov, vectors.dim, reference=reference, seed=seed, known=vectors)
+    oov = np.flatnonzero(trains)[~is_known]
+    by_letters = tokens.is_ordinary[oov] | (not looks_at_tokens(initializer))  # "[UNK]" is no word to look at
+    generator = np.random.default_rng(seed)
+    for chosen, how in ((by_letters, initializer), (~by_letters, "uniform")):
+        named = _spelled(tokens, oov[chosen])
+        rows = initialize_rows(how, named, vectors.dim, reference=reference, seed=generator, known=vectors)
+        result[np.flatnonzero(~is_known)[chosen]] = rows
     return result
 
 

@@ -14,6 +14,7 @@ from splitembed.cli_options import (
     corpus_option,
     count_tokens,
     fallback_option,
+    id_or_token,
     reads_vectors,
     vector_source,
 )
@@ -55,13 +56,20 @@ def main() -> None:
 @click.option("--train-most-frequent", default=0, metavar="K", help="The K most frequent known tokens train too.")
 @click.option("--min-count", default=1, metavar="N", help="OOV tokens rarer than N share the row of [UNK].")
 @click.option("--oov-initializer", default="uniform", show_default=True, help="How OOV rows start.")
-@click.option("--padding", type=int, help="The id whose row is zero and frozen. Default: a blank first line.")
+@click.option("--padding", metavar="ID|TOKEN", help="What has a zero and frozen row. Default: a blank first line.")
+@click.option("--unknown", metavar="ID|TOKEN", help="What stands for unknown words. Default: [UNK].")
 @click.option("--extend-vocabulary", is_flag=True, help="Append every other word of the vectors to the vocabulary.")
 @click.option("--frozen-dtype", help="Store the frozen rows as float16, bfloat16 or int8.")
 @click.option("--seed", type=int, help="Seed of the OOV rows.")
 @reads_vectors
 def build(
-    vocabulary: Path, vectors: str, directory: Path, corpus: Path | None, padding: int | None, **options: Any
+    vocabulary: Path,
+    vectors: str,
+    directory: Path,
+    corpus: Path | None,
+    padding: str | None,
+    unknown: str | None,
+    **options: Any,
 ) -> None:
     """Match VOCABULARY (one token a line, or a tokenizer.json) against VECTORS and save the split in DIRECTORY.
 
@@ -70,9 +78,8 @@ def build(
     from splitembed.build import build_split
 
     source = vector_source(vectors, options)
-    split = build_split(
-        vocabulary, source, counts=count_tokens(corpus), padding="auto" if padding is None else padding, **options
-    )
+    named = {"padding": id_or_token(padding), "unknown": id_or_token(unknown)}
+    split = build_split(vocabulary, source, counts=count_tokens(corpus), **named, **options)
     split.save(directory)
     click.echo(split.coverage)
     click.echo(split)
@@ -126,11 +133,11 @@ def coverage(
     **options: Any,
 ) -> None:
     """Say how much of VOCABULARY (one token a line, or a tokenizer.json) the VECTORS know, and what is missing."""
-    from splitembed.coverage import coverage
+    from splitembed.coverage import report_coverage
 
     if plot_path and not corpus:
         raise click.UsageError("--plot needs --counts: how often each token occurs.")
-    report = coverage(vocabulary, vector_source(vectors, options), counts=count_tokens(corpus), **options)
+    report = report_coverage(vocabulary, vector_source(vectors, options), counts=count_tokens(corpus), **options)
     click.echo(report)
     if json_path:
         report.to_json(json_path)

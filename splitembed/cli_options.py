@@ -1,5 +1,7 @@
 """Options that several commands share: what the user typed enters; counts, and sources of vectors, leave."""
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +9,17 @@ from typing import Any
 
 import click
 
+_NUM_SAMPLE_LINES = 100
+_COUNT_LINE = re.compile(r"(\S+)[ \t]+([0-9]+)[ \t]*\r?\n?")
 EXISTING = click.Path(exists=True, path_type=Path)
 OUTPUT = click.Path(path_type=Path)
 VECTORS = click.Path(exists=True, allow_dash=True)  # a str, as "-" is no path
 
 corpus_option = click.option(
-    "--counts", "corpus", type=EXISTING, help="A text file: how often each token occurs, split on white space."
+    "--counts",
+    "corpus",
+    type=EXISTING,
+    help="How often each token occurs: running text, split on white space, or lines of a token and its count.",
 )
 fallback_option = click.option(
     "--fallback",
@@ -65,12 +72,29 @@ def _with_datasets(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "datasets": names[0] if len(names) == 1 else names} if names else given
 
 
+def id_or_token(text: str | None) -> int | str:
+    """What names one token: its id, if it is a number, else the token itself; "auto" if nothing was said."""
+    if text is None:
+        return "auto"
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
 def count_tokens(corpus: Path | None) -> Counter[str] | None:
-    """Token counts of a text file, streamed line by line."""
+    """Token counts of a text file, streamed line by line: of running text, or as its lines of token and count say."""
     if corpus is None:
         return None
     counts: Counter[str] = Counter()
-    with corpus.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            counts.update(line.split())
+    with corpus.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        first = list(itertools.islice(lines, _NUM_SAMPLE_LINES))
+        has_counts = bool(first) and all(map(_COUNT_LINE.fullmatch, first))
+        for number, line in enumerate(itertools.chain(first, lines), 1):
+            if not has_counts:
+                counts.update(line.split())
+            elif found := _COUNT_LINE.fullmatch(line):
+                counts[found[1]] += int(found[2])
+            else:
+                raise click.ClickException(
+                    f"{corpus}, line {number}: found {line[:60]!r}; expected a token and its count, as in the lines "
+                    "before it. Mend that line, or pass running text."
+                )
     return counts

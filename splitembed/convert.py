@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
+from splitembed.tables.files import refuse_foreign
 from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors
 
 
@@ -44,7 +45,9 @@ def save_frozen(
         VectorFormatError, TableFormatError, OSError: the source cannot be read.
         SplitError: a number too large for `dtype`.
         VocabularyError: a word that cannot be stored.
+        TableFormatError: `path` is a file that is no table of ours, and would be lost.
     """
+    refuse_foreign(path)
     shared = read_shared_vectors(source, **options)
     if shared is not None:
         _write_shared(path, shared, dtype, _source_name(source))

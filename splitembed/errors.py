@@ -11,7 +11,7 @@ SplitEmbedError
   MissingTableError   (RuntimeError)  a layer whose tables have not been loaded
 
 VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
-NoMatchWarning        (UserWarning)   a vocabulary of which no token has a pretrained vector
+NoMatchWarning        (UserWarning)   a vocabulary of which hardly a token has a pretrained vector
 """
 
 from typing import TYPE_CHECKING
@@ -64,4 +64,4 @@ class VectorFileWarning(UserWarning):
 
 
 class NoMatchWarning(UserWarning):
-    """A vocabulary of which no token has a pretrained vector: a wrong file, or another spelling."""
+    """A vocabulary of which hardly a token has a pretrained vector: a wrong file, or another spelling."""

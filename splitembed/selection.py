@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import is_count
 from splitembed.errors import SplitError
 from splitembed.vocabulary import Vocabulary
 
@@ -37,8 +38,8 @@ def chosen_tokens(
     chosen[tokens.ids(trainable_tokens)] = True
     if tokens.padding is not None and chosen[tokens.padding]:
         raise SplitError(f"`trainable_tokens` names the padding id {tokens.padding}, whose row is zero and frozen.")
-    if train_most_frequent < 0:
-        raise SplitError(f"`train_most_frequent` must be 0 or more. Received: {train_most_frequent}.")
+    if not is_count(train_most_frequent, 0):
+        raise SplitError(f"`train_most_frequent` must be an integer, 0 or more. Received: {train_most_frequent}.")
     if train_most_frequent:
         candidates = np.flatnonzero(is_known)
         order = np.argsort(-_needed(counts, "train_most_frequent")[candidates], kind="stable")
@@ -63,6 +64,8 @@ def rare_tokens(tokens: Vocabulary, is_known: Mask, counts: Counts, min_count: f
     Raises:
         SplitError: counts are missing, or there is no `[UNK]` whose row rare tokens could share.
     """
+    if not isinstance(min_count, (int, float, np.number)):
+        raise SplitError(f"`min_count` must be a number. Received: {min_count!r}.")
     if min_count <= 1:
         return np.zeros(tokens.num_tokens, bool)
     rare: Mask = ~is_known & tokens.is_ordinary & (_needed(counts, "min_count") < min_count)

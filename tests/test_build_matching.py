@@ -1,12 +1,14 @@
 """build_split beyond exact matches: fallbacks, plain ids, tokenizers' marks, words that share rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from splitembed import build_split, read_vocabulary
-from splitembed.errors import SplitError
+from splitembed.errors import NoMatchWarning, SplitError, VectorFileWarning, VectorFormatError
 from splitembed.tables import open_frozen, write_frozen
 from splitembed.vectors import WordVectors, read_vectors
 
@@ -125,7 +127,38 @@ def test_oov_rows_start_by_what_tokens_are_called():
 
     lengths = Lengths()
     split = build(["", "[UNK]", "the", "zzz", "of", "yy"], oov_initializer=lengths, trainable_tokens=["of"])
-    assert (lengths.tokens, lengths.words) == (["[UNK]", "zzz", "yy"], ["the", "of"])
-    assert split.lookup([1, 3, 4, 5]).tolist() == [[5, 0], [3, 0], VECTORS["of"], [2, 0]]
+    assert (lengths.tokens, lengths.words) == (["zzz", "yy"], ["the", "of"])
+    assert split.lookup([3, 4, 5]).tolist() == [[3, 0], VECTORS["of"], [2, 0]]
+    assert (np.abs(split.lookup([1])) <= 0.05).all()  # "[UNK]" is no word
     build(read_vocabulary(["\u2581the", "\u2581zzz", "s"], marks="metaspace"), oov_initializer=lengths)
     assert lengths.tokens == ["zzz", "s"]
+
+
+def test_what_is_no_number_of_tokens_is_refused():
+    for options in (
+        {"train_most_frequent": 1.5},
+        {"train_most_frequent": "2"},
+        {"min_count": "2"},
+        {"min_count": None},
+    ):
+        with pytest.raises(SplitError, match=r"must be an? (integer|number).* Received: "):
+            build_split(["the"], {"the": [1.0]}, counts=[1], **options)
+
+
+def test_options_of_reading_go_beside_the_others(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 inf\n")
+    with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
+        assert build(["the"], path, non_finite="zero").lookup([0]).tolist() == [[1.0, 0.0]]
+    with pytest.raises(VectorFormatError, match="dim=3 was asked for"):
+        build(["the"], path, dim=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fallback'; options of reading are dim, format"):
+        build(["the"], path, fallback=["lower"])
+
+
+def test_hardly_any_match_is_told():
+    with pytest.warns(NoMatchWarning, match=r"Only 1 of the 1,000 tokens has a vector in dict.*what the lines"):
+        build(["the", *map(str, range(999))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(["the", *map(str, range(98))])

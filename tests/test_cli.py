@@ -7,6 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import click
 import h5py
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from splitembed import SplitTable, build_split
 from splitembed.cli import main
+from splitembed.cli_options import count_tokens
 
 ROOT = Path(__file__).parent.parent
 
@@ -207,3 +209,39 @@ def test_help_names_every_command():
     output = run("--help")
     for command in ("build", "convert", "inspect", "coverage", "export", "demo"):
         assert f"  {command} " in output
+
+
+def test_counts_of_tokens_are_told_from_running_text(tmp_path):
+    text, counted, broken = tmp_path / "text.txt", tmp_path / "counts.txt", tmp_path / "broken.txt"
+    text.write_text("the of the\nin 1984\n")
+    counted.write_text("the\t2\nof 1\nin 1\n1984 1\n")
+    broken.write_text("".join(f"w{number} 1\n" for number in range(200)) + "the\n")
+    assert count_tokens(text) == count_tokens(counted) == {"the": 2, "of": 1, "in": 1, "1984": 1}
+    with pytest.raises(
+        click.ClickException, match="broken.txt, line 201: found 'the.n'; expected a token and its count"
+    ):
+        count_tokens(broken)
+
+
+def test_padding_and_unknown_are_named_by_token_or_id(tmp_path):
+    (tmp_path / "words.txt").write_text("<pad>\n<unk>\nthe\nrare\n")
+    (tmp_path / "vectors.txt").write_text("the 1 2\n<unk> 3 4\n")
+    (tmp_path / "counts.txt").write_text("the 5\nrare 1\n")
+    arguments = ["build", *(str(tmp_path / name) for name in ("words.txt", "vectors.txt"))]
+    counts = ["--counts", str(tmp_path / "counts.txt"), "--min-count", "2"]
+    for padding, unknown in (("<pad>", "<unk>"), ("0", "1")):
+        folder = tmp_path / f"model{padding.strip('<>')}"
+        result = CliRunner().invoke(
+            main, [*arguments, str(folder), *counts, "--padding", padding, "--unknown", unknown]
+        )
+        assert result.exit_code == 0, result.output
+        split = SplitTable.open(folder)
+        assert split.padding == 0 and split.remap[1] == split.remap[3] < 0
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path):
+    (tmp_path / "vectors.txt").write_text("the 1 2\n")
+    (tmp_path / "precious.txt").write_text("a corpus")
+    result = CliRunner().invoke(main, ["convert", str(tmp_path / "vectors.txt"), str(tmp_path / "precious.txt")])
+    assert result.exit_code == 1 and "precious.txt is there already, and is no table of splitembed" in result.output
+    assert (tmp_path / "precious.txt").read_text() == "a corpus"

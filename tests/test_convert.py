@@ -7,12 +7,13 @@ import struct
 import threading
 import tracemalloc
 
+import h5py
 import numpy as np
 import pytest
 
 from splitembed.convert import save_frozen
-from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError
-from splitembed.tables import open_frozen
+from splitembed.errors import SplitError, TableFormatError, VectorFileWarning, VectorFormatError
+from splitembed.tables import open_frozen, write_frozen
 from splitembed.tables.spool import Spool
 from splitembed.vectors import VectorSource, WordVectors, read_vectors, streams
 
@@ -144,3 +145,21 @@ def test_options_of_reading_reach_the_reader(tmp_path):
     assert table.vectors.tolist() == [[1, 2], [1, 0], [0, 0]] and table.source == "v.txt"
     with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
         save_frozen(tmp_path / "t.h5", tmp_path / "v.txt", dim=3)
+
+
+def test_the_vectors_are_not_replaced_by_their_own_table(tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_bytes(TEXT)
+    (tmp_path / "link").symlink_to(path)
+    for source in (path, str(path), tmp_path / "link", VectorSource(path, dim=2)):
+        with pytest.raises(TableFormatError, match="glove.txt is there already, and is no table of splitembed"):
+            save_frozen(path, source)
+    with pytest.raises(TableFormatError, match="is the order of arguments right"):
+        save_frozen(path, {"the": [1.0]})
+    assert path.read_bytes() == TEXT
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file["weights"] = [1.0]
+    with pytest.raises(TableFormatError, match="foreign.h5 is there already"):
+        write_frozen(tmp_path / "foreign.h5", np.eye(2, dtype=np.float32))
+    save_frozen(tmp_path / "frozen.h5", path)
+    assert save_frozen(tmp_path / "frozen.h5", tmp_path / "frozen.h5", dtype="float16").dtype == "float16"

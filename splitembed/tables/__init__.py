@@ -30,8 +30,8 @@ frozen.h5
     dataset   `words/utf8`          uint8 (num_bytes,): the words' bytes, one after the other, nothing between them
     dataset   `words/offsets`       uint64 (num_frozen + 1,), from 0 to num_bytes, never falling: word i is
                                     utf8[offsets[i]:offsets[i + 1]]
-    dataset   `words/rows`          int32 (num_words,), only in version 2, where offsets are (num_words + 1,) and several
-                                    words may share a row: word i has row rows[i], 0 <= rows[i] < num_frozen
+    dataset   `words/rows`          int32 (num_words,), only in version 2, where offsets are (num_words + 1,) and
+                                    several words may share a row: word i has row rows[i], 0 <= rows[i] < num_frozen
 
     `vectors` starts at a multiple of 4096 bytes, so that the file can be memory-mapped and the map given to libraries
     that demand memory at a multiple of 64. Words are UTF-8, or the bytes that a foreign file had in their place; they

@@ -1,6 +1,7 @@
 """Our HDF5 files on disk: a path enters; an open file leaves, published whole when written, checked when read."""
 
 import contextlib
+import errno
 import os
 import secrets
 import sys
@@ -11,7 +12,7 @@ from typing import BinaryIO
 import h5py
 
 from splitembed.errors import TableFormatError
-from splitembed.tables.contents import PathLike, check_format, store_text
+from splitembed.tables.contents import OPENERS, PathLike, check_format, store_text, text_or_other
 
 if sys.platform != "win32":
     import fcntl
@@ -30,6 +31,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
         path: the file to make or replace; a symbolic link stays, its target is replaced.
     """
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise OSError(errno.EINVAL, "A device or pipe, which a file would replace. Give the file a name", str(target))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
@@ -42,6 +45,25 @@ def replacing(path: PathLike) -> Iterator[Path]:
         _synchronize(target.parent)
 
 
+def refuse_foreign(path: PathLike) -> None:
+    """Refuses to put a table in the place of a file that is none, such as the vectors it is made from.
+
+    Raises:
+        TableFormatError: there is such a file.
+    """
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    is_foreign = not h5py.is_hdf5(path)
+    if not is_foreign:
+        with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:  # what cannot be opened is no loss
+            is_foreign = text_or_other(file, "format") not in OPENERS
+    if is_foreign:
+        raise TableFormatError(
+            f"{os.fspath(path)} is there already, and is no table of splitembed: it would be lost. Give the table "
+            "another name (is the order of arguments right?), or remove that file first."
+        )
+
+
 @contextlib.contextmanager
 def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version: int = 1) -> Iterator[h5py.File]:
     """Writes one of our files as `replacing` does.
@@ -51,7 +73,11 @@ def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version:
         format_name: what its attribute `format` says.
         alignment: multiple of bytes at which every object in the file starts.
         version: of the format, the oldest that can hold what will be written.
+
+    Raises:
+        TableFormatError: `path` is a file that is no table of ours.
     """
+    refuse_foreign(path)
     layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
     with replacing(path) as temporary, h5py.File(temporary, "x", **layout) as file:
         store_text(file, format=format_name)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from splitembed.errors import SplitError
 from splitembed.tables.contents import FROZEN_FORMAT, PathLike, store_text
-from splitembed.tables.files import publishing
+from splitembed.tables.files import publishing, refuse_foreign
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.precision import STORAGE, encode_rows
 from splitembed.tables.spool import Spool
@@ -46,6 +46,7 @@ class FrozenWriter:
     Raises:
         SplitError: rows that do not fit together or do not fit the dtype.
         VocabularyError: a word that cannot be stored.
+        TableFormatError: `path` is a file that is no table of ours, and would be lost.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class FrozenWriter:
         self._spools: dict[str, Spool] = {}
 
     def __enter__(self) -> "FrozenWriter":
+        refuse_foreign(self.path)
         folder = os.path.dirname(os.path.realpath(self.path))
         dtypes = {"vectors": STORAGE[self.dtype].str, "scale": "f4", "words/utf8": "u1", "words/offsets": "u8"}
         self._spools = {name: Spool(folder, dtype) for name, dtype in dtypes.items()}

@@ -1,6 +1,6 @@
 """A source of vectors with the options for reading it, for every place that takes a source."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from splitembed.errors import VectorFormatError
@@ -48,7 +48,12 @@ def with_options(source: Any, **options: Any) -> VectorSource:
 
     Raises:
         VectorFormatError: options beside a `VectorSource`, which brings its own.
+        TypeError: an option that is none.
     """
+    known = [field.name for field in fields(VectorSource)][1:]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}; options of reading are {', '.join(known)}")
     if not isinstance(source, VectorSource):
         return VectorSource(source, **options)
     defaults = VectorSource(None)

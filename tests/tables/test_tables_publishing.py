@@ -168,3 +168,11 @@ def test_the_same_table_makes_the_same_bytes(tmp_path, writer):
     for name in ("a.h5", "b.h5"):
         write_with(writer, tmp_path / name, NEW)
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe")
+def test_a_pipe_or_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="A device or pipe, which a file would replace"):
+        write_frozen(tmp_path / "pipe", np.eye(2, dtype=np.float32))
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
