@@ -79,3 +79,12 @@ def without_read_only_flag(array: NDArray[Any]) -> NDArray[Any]:
     (True, True)
     """
     return np.asarray(_Memory(array))
+
+
+def is_count(value: Any, smallest: int) -> bool:
+    """Says whether something is an integer, not below the smallest; a boolean is none.
+
+    >>> is_count(np.int64(2), 1), is_count(0, 1), is_count(2.0, 1), is_count(True, 1)
+    (True, False, False, False)
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= smallest

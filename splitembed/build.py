@@ -94,7 +94,7 @@ def build_split(
     candidates = find_candidates(tokens, fallbacks)
     vectors = read_vectors(with_options(source, **reading), None if extend_vocabulary else candidates.words)
     match = candidates.match_vectors(vectors)
-    _warn_of_few_matches(np.count_nonzero(match.is_matched), np.count_nonzero(tokens.is_ordinary), vectors.source)
+    _warn_of_few_matches(int(match.is_matched.sum()), int(tokens.is_ordinary.sum()), vectors.source)
     weights = None if counts is None else align_counts(counts, tokens)
     trains, rare = _which_train(
         tokens, match, weights, trainable_tokens, train_most_frequent, min_count, train_fallbacks

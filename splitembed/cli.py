@@ -78,7 +78,7 @@ def build(
     from splitembed.build import build_split
 
     source = vector_source(vectors, options)
-    named = {"padding": id_or_token(padding), "unknown": id_or_token(unknown)}
+    named: dict[str, Any] = {"padding": id_or_token(padding), "unknown": id_or_token(unknown)}
     split = build_split(vocabulary, source, counts=count_tokens(corpus), **named, **options)
     split.save(directory)
     click.echo(split.coverage)

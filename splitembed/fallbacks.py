@@ -59,7 +59,7 @@ def read_rules(fallbacks: Any) -> tuple[Rule, ...]:
     """
     if isinstance(fallbacks, (str, Mapping)) or callable(fallbacks):
         fallbacks = (fallbacks,)
-    if not isinstance(fallbacks, Iterable):
+    if not isinstance(fallbacks, Iterable) or isinstance(fallbacks, (bytes, set, frozenset)):  # a set has no order
         raise _no_rule(fallbacks)
     rules: list[Rule] = []
     for fallback in fallbacks:
@@ -98,8 +98,8 @@ def _named(name: str, whole: str) -> Spell:
 
 def _no_rule(fallback: Any) -> SplitError:
     return SplitError(
-        "`fallbacks` must hold names of rules, mappings, callables, or pairs of a name and one of these. "
-        f"Received: {fallback!r} (of type {type(fallback).__name__})."
+        "`fallbacks` must hold, in the order of trying, names of rules, mappings, callables, or pairs of a name and "
+        f"one of these. Received: {fallback!r} (of type {type(fallback).__name__})."
     )
 
 

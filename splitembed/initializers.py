@@ -66,7 +66,7 @@ def initialize_rows(
     num_rows = _num_rows(tokens)
     if num_rows < 0 or dim < 1:
         raise SplitError(f"Rows to start must have a shape of at least (0, 1). Received: ({num_rows}, {dim}).")
-    generator = np.random.default_rng(seed)
+    generator = _generator(seed)
     own_name = initializer if isinstance(initializer, str) and initializer in OWN_NAMES else None
     by_tokens = looks_at_tokens(initializer)
     called = None if own_name or by_tokens else _find_callable(initializer, generator)
@@ -82,6 +82,15 @@ def initialize_rows(
     if not np.isfinite(rows).all():
         raise SplitError(f"The initializer {initializer!r} gave values that are not finite in float32.")
     return rows
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise SplitError(
+            f"`seed` must be an integer, 0 or more, a NumPy generator or None. Received: {seed!r}. ({error})"
+        ) from None
 
 
 def _num_rows(tokens: Any) -> int:

@@ -125,7 +125,10 @@ def test_a_rule_that_fails_is_named_with_the_token(fallback, message):
         (["lower+accent"], "'accent' in 'lower+accent' is no rule"),
         (["lower+"], "'' in 'lower+' is no rule"),
         (["lower", "lower"], "`fallbacks` names 'lower' twice"),
-        ([3], "`fallbacks` must hold names of rules, mappings, callables, or pairs of a name and one of these. "),
+        (
+            [3],
+            "`fallbacks` must hold, in the order of trying, names of rules, mappings, callables, or pairs",
+        ),
         ([("lower", "accents")], "Received: ('lower', 'accents') (of type tuple)."),
         (3, "Received: 3 (of type int)."),
         ([None], "Received: None (of type NoneType)."),
@@ -134,3 +137,9 @@ def test_a_rule_that_fails_is_named_with_the_token(fallback, message):
 def test_what_is_no_fallback(fallbacks, message):
     with pytest.raises(SplitError, match=re.escape(message)):
         read_rules(fallbacks)
+
+
+def test_what_has_no_order_of_trying_is_refused():
+    for fallbacks in ({"lower", "upper"}, frozenset(["lower"]), b"lower"):
+        with pytest.raises(SplitError, match="must hold, in the order of trying, names of rules"):
+            read_rules(fallbacks)

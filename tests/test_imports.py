@@ -42,9 +42,9 @@ NUMPY_CORE = (
 ORDER = (
     *NUMPY_CORE,
     "id_dtypes",
+    "dropout",
     "tracing",
     "fixed",
-    "dropout",
     "constant",
     "ids",
     "lookup",

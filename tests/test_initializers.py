@@ -319,3 +319,9 @@ def test_rows_made_from_tokens_are_checked():
         initialize_rows(Wrong(np.full((1, 2), np.nan)), ["a"], 2)
     with pytest.raises(SplitError, match=r"The initializer is a class: pass an instance, Wrong\(\.\.\.\)"):
         initialize_rows(Wrong, ["a"], 2)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(SplitError, match=r"`seed` must be an integer, 0 or more.* Received: "):
+        initialize_rows("uniform", 1, 1, seed=seed)

@@ -19,12 +19,12 @@ __all__ = [
     "RuleCoverage",
     "Suggestion",
     "TableSizes",
-    "coverage",
     "measure_coverage",
+    "report_coverage",
 ]
 
 
-def coverage(
+def report_coverage(
     vocabulary: Any,
     source: Any,
     counts: Any = None,
@@ -36,7 +36,7 @@ def coverage(
     """Says how much of a vocabulary the pretrained vectors cover, without building anything.
 
     >>> vectors = {"the": [0.1, 0.2], "of": [0.3, 0.4]}
-    >>> print(coverage(["The", "zzz", "of"], vectors, counts={"The": 6, "of": 3, "zzz": 1}, fallbacks=["lower"]))
+    >>> print(report_coverage(["The", "zzz", "of"], vectors, counts={"The": 6, "of": 3, "zzz": 1}, fallbacks=["lower"]))
                     matched      of      share
     types                 2       3     66.7 %
       exact               1       3     33.3 %

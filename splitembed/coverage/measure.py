@@ -1,10 +1,12 @@
 """What was matched, counted: a vocabulary and its `Match` enter; a `CoverageReport` leaves."""
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import is_count
 from splitembed.coverage.records import Number, RankPoint, RuleCoverage, TableSizes
 from splitembed.coverage.report import CoverageReport
 from splitembed.errors import SplitError
@@ -45,8 +47,8 @@ def measure_coverage(
         VocabularyError: counts that are none.
     """
     rule, rules = _rules(matched, vocabulary.num_tokens)
-    if top < 0:
-        raise SplitError(f"`top` must be 0 or more. Received: {top}.")
+    if not is_count(top, 0):
+        raise SplitError(f"`top` must be an integer, 0 or more. Received: {top}.")
     rule = np.where(vocabulary.is_ordinary, rule, -1)
     weights = None if counts is None else align_counts(counts, vocabulary)
     ordinary = np.flatnonzero(vocabulary.is_ordinary)
@@ -80,7 +82,10 @@ def _rule_coverage(name: str, is_its: NDArray[np.bool_], weights: Weights | None
 
 
 def _sum(weights: Weights | None, chosen: NDArray[Any]) -> Number | None:
-    return None if weights is None else weights[chosen].sum().item()
+    if weights is None:
+        return None
+    some = weights[chosen]  # floats are added exactly, so that parts without weight change no sum
+    return math.fsum(some.tolist()) if some.dtype.kind == "f" else some.sum().item()
 
 
 def _heaviest(

@@ -21,7 +21,7 @@ def plot_curve(
         The matplotlib figure.
 
     Raises:
-        SplitError: there is no curve.
+        SplitError: there is no curve, or no format of that name.
         ImportError: matplotlib is missing.
     """
     if curve is None:
@@ -39,8 +39,15 @@ def plot_curve(
     axes.grid(alpha=0.3)
     axes.legend()
     if path is not None:
-        axes.figure.savefig(path, dpi=150)
+        _save(axes.figure, path)
     return axes.figure
+
+
+def _save(figure: Any, path: str | os.PathLike[str]) -> None:
+    try:
+        figure.savefig(path, dpi=150)
+    except ValueError as error:  # matplotlib's for an ending that it does not know
+        raise SplitError(f"{os.fspath(path)}: the plot cannot be written. {error}. Choose another ending.") from error
 
 
 def new_axes() -> Any:

@@ -8,6 +8,7 @@ DUPLICATE = "words that came again, first row kept"
 NOT_UTF8 = "words that are not valid UTF-8, kept with their bytes escaped"
 REPLACED = "values that are not finite, replaced by 0"
 BLANK = "blank lines, skipped"
+MERGED = "lines that hold the numbers of two rows, read as one"
 OPEN_END = "a last line without its line end, perhaps cut short"
 
 

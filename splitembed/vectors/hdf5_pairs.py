@@ -112,14 +112,21 @@ def _open(path: str | os.PathLike[str], stack: contextlib.ExitStack) -> h5py.Fil
 
 
 def _slices(name: str, file: h5py.File, dataset: str) -> _Slices:
-    found = file.get(dataset)
-    if not isinstance(found, h5py.Dataset):
+    found = _get(file, dataset)
+    if not isinstance(found, h5py.Dataset) or found.shape is None:
         raise VectorFormatError(f"{name} holds no dataset {dataset!r}. {_told(file)}")
     return _Slices(name, found)
 
 
+def _get(file: h5py.File, dataset: str) -> Any:
+    try:
+        return file.get(dataset)
+    except HDF5_ERRORS:  # a name that is no Unicode
+        return None
+
+
 def _words(name: str, file: h5py.File, dataset: str) -> _Strings | PackedWords:
-    found = file.get(dataset)
+    found = _get(file, dataset)
     if isinstance(found, h5py.Group) and {"utf8", "offsets"} <= found.keys():
         return _packed(name, file, dataset)
     slices = _slices(name, file, dataset)
@@ -133,7 +140,14 @@ def _words(name: str, file: h5py.File, dataset: str) -> _Strings | PackedWords:
 
 
 def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
-    utf8, offsets = (_slices(name, file, f"{group}/{part}")[:] for part in ("utf8", "offsets"))
+    parts = [_slices(name, file, f"{group}/{part}") for part in ("utf8", "offsets")]
+    if [(part.dtype.kind, len(part.shape)) for part in parts] != [("u", 1), ("u", 1)] or parts[0].dtype.itemsize > 1:
+        found = " and ".join(f"{part.dtype} {part.shape}" for part in parts)
+        raise VectorFormatError(
+            f"{name}: found {found} as `utf8` and `offsets` of {group!r}; expected uint8 (num_bytes,) and uint64 "
+            "(num_words + 1,). Name a dataset of strings instead, or write the group anew."
+        )
+    utf8, offsets = (part[:] for part in parts)
     try:
         check_offsets(offsets, len(utf8))
     except VocabularyError as error:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import is_count
 from splitembed.errors import VectorFormatError, VocabularyError
 from splitembed.vectors.blocks import Block
 from splitembed.vectors.doubts import DUPLICATE, NOT_UTF8, REPLACED, Doubts
@@ -51,8 +52,8 @@ class Intake:
     ) -> None:
         if non_finite not in NON_FINITE:
             raise VectorFormatError(f"`non_finite` must be one of {', '.join(NON_FINITE)}. Received: {non_finite!r}.")
-        if dim is not None and dim < 1:
-            raise VectorFormatError(f"`dim` must be at least 1. Received: {dim!r}.")
+        if dim is not None and not is_count(dim, 1):
+            raise VectorFormatError(f"`dim` must be an integer, at least 1, or None. Received: {dim!r}.")
         self.source, self.dim, self.non_finite = source, dim, non_finite
         self.wanted = None if vocabulary is None else _tokens(vocabulary)
         self.doubts = Doubts(source, strict)

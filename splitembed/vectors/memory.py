@@ -11,6 +11,7 @@ from splitembed.errors import VectorFormatError
 from splitembed.vectors.blocks import Block, WordVectors
 from splitembed.vectors.intake import Intake, all_strings
 from splitembed.vectors.rows import block_rows, take_rows
+from splitembed.vectors.sniff import LARGEST_DIM
 from splitembed.vectors.word_lists import spell_integers
 
 
@@ -135,6 +136,8 @@ def shared_vectors(pair: Pair, intake: Intake) -> WordVectors:
 def _checked_dim(pair: Pair, intake: Intake) -> int:
     intake.unit = "row"
     dim = _dim(pair, intake)
+    if dim > LARGEST_DIM:  # a file may say so and hold nothing
+        raise intake.error(0, f"a row of {dim} numbers", f"at most {LARGEST_DIM}", "The file is damaged: get it again.")
     intake.check_dim(dim)
     return dim
 
@@ -183,6 +186,8 @@ def _stack_rows(
     stacked = np.empty((len(words), dim))
     for index, word in enumerate(words):
         row = _as_array(rows[word])
+        if np.ma.isMaskedArray(row):  # what it masks would come back
+            raise intake.error(int(places[index]), "a masked array", "numbers", "Pass row.filled(0).")
         _check_numbers(row, int(places[index]), intake)
         if row.shape != (dim,):
             found = f"shape {row.shape} for {word!r}"

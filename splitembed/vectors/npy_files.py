@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,7 +23,10 @@ from splitembed.errors import VectorFormatError
 MAGIC = b"\x93NUMPY"
 _NPY = ".npy"
 _LOCAL_HEADER_BYTES = 30  # PKWARE's APPNOTE.TXT, 4.3.7: then the name and extra fields, whose lengths end it
-_ERRORS = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+_ERRORS = (
+    *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
+    tokenize.TokenError,  # NumPy reads headers of Python 2, too
+)
 
 
 def map_npy(path: str | os.PathLike[str], allow_pickle: bool = False) -> NDArray[Any]:

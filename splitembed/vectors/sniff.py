@@ -96,7 +96,9 @@ def _find_layout(stream: Head, intake: Intake, format: str) -> Layout:  # noqa: 
     start, num_lines = _skip_blank_lines(stream, intake)
     header = HEADER.match(stream.head, start)
     layout = _with_header(stream, intake, header, num_lines + 1, format) if header else None
-    return layout or _without_header(stream, intake, start, num_lines)
+    layout = layout or _without_header(stream, intake, start, num_lines)
+    _refuse_numbers_apart(stream, layout)
+    return layout
 
 
 def _check_fasttext(path: str, dim: int) -> int:
@@ -119,6 +121,18 @@ def _skip_blank_lines(stream: Head, intake: Intake) -> tuple[int, int]:
     if num_lines:
         intake.doubts.add(BLANK, "line 1", num_lines)
     return end, num_lines
+
+
+def _refuse_numbers_apart(stream: Head, layout: Layout) -> None:
+    """Refuses rows whose numbers stand further apart than one separator: all but the last would go into the words."""
+    sample = _sample(stream.head[layout.start :], stream.head_is_all) if layout.format == TEXT_FORMAT else []
+    rows = [row for row in sample if _count_numbers(row) == layout.dim]  # any other is an error when it is read
+    apart = [row for row in rows if _has_numbers_apart(row)]
+    if 2 * len(apart) > len(rows):
+        raise VectorFormatError(
+            f"{stream.path}: found rows such as {apart[0][:60]!r}; expected one space or tab between numbers, and "
+            "nothing else. Write it anew that way (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
+        )
 
 
 def _with_header(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
@@ -193,6 +207,18 @@ def _count_numbers(row: bytes) -> int:
     """How many numbers stand at the row's end, a word before them."""
     fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
     return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
+
+
+def _has_numbers_apart(row: bytes) -> bool:
+    """Whether another number, and behind it more spaces or a comma, stands before the numbers at the row's end."""
+    fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
+    num_numbers = _count_numbers(row)
+    before = fields[: len(fields) - num_numbers]
+    if not num_numbers or not any(before):
+        return False
+    last = next(filter(None, reversed(before)))
+    is_far = not before[-1]
+    return NUMBER.fullmatch(last if is_far else last.rstrip(b",;")) is not None
 
 
 def _most_common(votes: list[int]) -> int:

@@ -83,7 +83,10 @@ def _matched(keys: NDArray[np.uint64], strings: list[str]) -> tuple[NDArray[np.i
 
 def _refuse_floret(folder: Path) -> None:
     path = folder / SETTINGS
-    mode = _json(path).get("mode", "default") if path.is_file() else "default"
+    settings = _json(path) if path.is_file() else {}
+    if not isinstance(settings, dict):
+        raise _damaged(path, f"a {type(settings).__name__}", "an object with `mode`")
+    mode = settings.get("mode", "default")
     if mode != "default":
         raise VectorFormatError(
             f'{path}: found vectors in the mode "{mode}", whose rows belong to hashed n-grams; expected one row for '
@@ -131,7 +134,7 @@ def _strings(folder: Path) -> list[str]:
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, f"no JSON ({error})", "JSON") from error
 
 

@@ -51,6 +51,8 @@ class SubwordVectors:
 
     def __init__(self, path: str | os.PathLike[str], *, member: str | None = None, dim: int | None = None) -> None:
         self.path, self._member, self._asked_dim = os.fspath(path), member, dim
+        self._place = os.path.abspath(path)  # the working directory may change before `rows`
+        self.has_told = False  # doubts about the model, which are told once
         with self._open() as (model, _):
             self.dim = model.header.dim
             self.has_subwords = model.header.has_subwords
@@ -80,7 +82,9 @@ class SubwordVectors:
                     rows = np.empty((len(raw), self.dim), np.float32)
                 rows[start : start + len(means)] = means
                 start += len(means)
-            intake.doubts.tell()
+            if not self.has_told:
+                intake.doubts.tell()
+                self.has_told = True
         self._check_finite(rows, words)
         return rows
 
@@ -108,7 +112,7 @@ class SubwordVectors:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Model, Intake]]:
-        with open_stream(self.path, progress=False, member=self._member, dim=self._asked_dim) as stream:
+        with open_stream(self._place, progress=False, member=self._member, dim=self._asked_dim) as stream:
             if not is_fasttext(stream.head):
                 raise VectorFormatError(
                     f"{self.path}: found {stream.head[:8]!r} at its start; expected a fastText .bin model. Pass the "

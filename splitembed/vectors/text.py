@@ -8,8 +8,8 @@ import numpy as np
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.ahead import map_ahead, take_ahead
 from splitembed.vectors.blocks import Block
-from splitembed.vectors.decimals import TAB_TO_SPACE, NotANumberError, parse_decimals
-from splitembed.vectors.doubts import BLANK, OPEN_END, Doubts
+from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE, NotANumberError, parse_decimals
+from splitembed.vectors.doubts import BLANK, MERGED, OPEN_END, Doubts
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.lines import Lines
 from splitembed.vectors.plain_lines import parse_plain_lines
@@ -117,6 +117,8 @@ class _Batch:
         if num_spaces < self._dim:
             raise self._error(line, f"{num_spaces} numbers in {_shown(row)}")
         end = spaced.find(b" ") if num_spaces == self._dim else len(spaced.rsplit(b" ", self._dim)[0])
+        if num_spaces >= 2 * self._dim and _holds_row(spaced[:end], self._dim):
+            self._intake.doubts.add(MERGED, f"line {line}")
         return row[:end], row[end + 1 :]
 
     def take(self) -> Block:
@@ -137,6 +139,12 @@ class _Batch:
         return self._intake.error(
             line, found, f"a word and {self._dim} numbers", "Mend that line, or take it out; or get the file again."
         )
+
+
+def _holds_row(word: bytes, dim: int) -> bool:
+    """Whether a word is rather a row that lost its line end: its last number may have grown together with a word."""
+    num_numbers = sum(NUMBER.fullmatch(field) is not None for field in word.split(b" ")[1:])
+    return dim > 2 and num_numbers >= dim - 1  # a word with one or two numbers in it is nothing odd
 
 
 class _BlankLines:

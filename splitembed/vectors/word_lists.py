@@ -116,12 +116,13 @@ def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
         return _from_vocabulary(read_vocabulary(words))
     if isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype.kind in "iuU":
         return WordList(ArrayWords(words), len(words))
-    if isinstance(words, Iterable) and not isinstance(words, bytes):
+    has_order = not isinstance(words, (set, frozenset, bytes))  # a set's changes from run to run
+    if isinstance(words, Iterable) and has_order:
         listed = spell_integers(words if isinstance(words, Sequence) else list(words))
         return WordList(listed, len(listed))
     raise VectorFormatError(
-        f"The words of (words, matrix) must be strings, the path of a list of words, or a vocabulary. Received: "
-        f"{words!r} of type {type(words).__name__}."
+        "The words of (words, matrix) must be strings in the order of the rows, the path of a list of words, or a "
+        f"vocabulary. Received: {words!r} of type {type(words).__name__}."
     )
 
 

@@ -146,6 +146,8 @@ def _told(info: zipfile.ZipInfo, dim: int | None = None) -> str:
 
 
 def _refusal(path: str, found: str, expected: str, files: list[str]) -> VectorFormatError:
+    if not files:
+        return VectorFormatError(f"{path}: found {found}; expected {expected}. Get an archive that holds some.")
     rest = f"; and {len(files) - MOST_LISTED} others" if len(files) > MOST_LISTED else ""
     return VectorFormatError(
         f"{path}: found {found}; expected {expected}. Pass the name of one as `member`: "

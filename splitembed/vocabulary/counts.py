@@ -31,6 +31,11 @@ def align_counts(
     Raises:
         VocabularyError: counts that are negative, not finite, no numbers, of another length, or not by token.
     """
+    if isinstance(counts, str):
+        raise VocabularyError(
+            f"`counts` must be a dict token -> count, or an array in id order. Received: {counts!r}. Count the tokens "
+            "of a text with collections.Counter."
+        )
     table = counts.to_dict() if hasattr(counts, "to_dict") else counts
     array = np.asarray(_counts_by_token(table, vocabulary) if isinstance(table, Mapping) else table)
     if array.shape != (vocabulary.num_tokens,):
@@ -45,7 +50,19 @@ def align_counts(
         place = int(np.argmax(wrong))
         token = vocabulary.tokens[place]
         raise VocabularyError(f"The count of token {token!r} (id {place}) must be 0 or more. Received: {array[place]}.")
+    _check_sum(array)
     return array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64)
+
+
+def _check_sum(array: NDArray[Any]) -> None:
+    """Refuses counts that overflow when they are added up, as reports do."""
+    limit = np.inf if array.dtype.kind == "f" else 2.0**63
+    with np.errstate(over="ignore"):
+        total = array.sum(dtype=np.float64)
+    if total >= limit:
+        raise VocabularyError(
+            f"The sum of `counts` must be below {limit:g}, for {array.dtype}. Received: about {total:g}. Divide them."
+        )
 
 
 def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[Any]:
@@ -55,4 +72,9 @@ def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[
                 f"`counts` must be by token (str). Received: keys of type {key_type.__name__}. "
                 "Counts by id go in an array in id order."
             )
+    if counts and not any(map(counts.__contains__, vocabulary.tokens)):
+        raise VocabularyError(
+            f"`counts` counts {len(counts)} tokens, none of them of the vocabulary: {next(iter(counts))!r}, for one. "
+            "Count tokens as the vocabulary spells them."
+        )
     return [counts.get(token, 0) for token in vocabulary.tokens]

@@ -16,7 +16,7 @@ _FOREIGN = {
     b"\x1f\x8b": "gzip data",
     b"PK\x03\x04": "a zip archive",
     b"\x89HDF": "an HDF5 file",
-    b"BZh": "bzip2 data",
+    b"BZh91AY&SY": "bzip2 data",
     b"\xfd7zXZ": "xz data",
     b"\x28\xb5\x2f\xfd": "zstd data",
     b"\x80\x02": "a Python pickle",
@@ -26,6 +26,7 @@ _FOREIGN = {
 }
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
+_JSON_LIST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*"')
 _PATH = re.compile(r"[^\n]*(?:[\\/][^\n]*|\.\w+)")
 _FIELDS = re.compile(r"(\S+)(?:[ \t]+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)+")
 
@@ -55,6 +56,8 @@ def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int |
     if num_words is not None:
         raise VocabularyError(f"`num_words` is for a dict token -> id. Received: {path}, which is a text file.")
     tokens = tuple(_lines(path, raw))
+    if not keep_lines:
+        _refuse_json_list(path, raw)
     if keep_lines:
         blanks = frozenset(place for place, token in enumerate(tokens) if not token)
         return with_defaults(tokens, slots=blanks)
@@ -118,6 +121,23 @@ def _check_no_numbers(path: Path, tokens: tuple[str, ...]) -> None:
         )
 
 
+def _refuse_json_list(path: Path, raw: bytes) -> None:
+    """Refuses JSON whose lines, with brackets and quotes, would be taken for tokens."""
+    listed = _json_or_none(raw.removeprefix(b"\xef\xbb\xbf")) if _JSON_LIST.match(raw) else None
+    if isinstance(listed, list) and len(listed) > 1:  # a single one may be a token that is spelled so
+        raise VocabularyError(
+            f"{path}: a list in JSON, where one token a line, or JSON of a tokenizer or of token -> id, was expected. "
+            "Pass json.load(file), or read_vocabulary(path, keep_lines=True) where whole lines are tokens."
+        )
+
+
+def _json_or_none(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
 def _from_json(path: Path, raw: bytes, num_words: int | None) -> Found:
     content = _parse(path, raw)
     is_tokenizer = is_tokenizers_json(content)
@@ -126,8 +146,7 @@ def _from_json(path: Path, raw: bytes, num_words: int | None) -> Found:
     if is_tokenizer:
         return from_tokenizers_json(content, str(path), as_loaded=True)
     if _is_keras_tokenizer(content):
-        config = content["config"]
-        return from_tokenizer(json.loads(config["word_index"]), config["num_words"], config["oov_token"], str(path))
+        return _from_keras_tokenizer(path, content["config"])
     if any(isinstance(value, (Mapping, list, str)) for value in content.values()):
         raise VocabularyError(
             f"{path}: JSON with the keys {str(list(content))[:60]}, where the JSON of a tokenizer (`model` and in it "
@@ -144,6 +163,19 @@ def _parse(path: Path, raw: bytes) -> Any:
             f"{path}: it begins as JSON, but cannot be read as JSON: {error}. Pass read_vocabulary(path, "
             "keep_lines=True) if it is a text file with one token a line."
         ) from None
+
+
+def _from_keras_tokenizer(path: Path, config: Mapping[str, Any]) -> Found:
+    word_index = _json_or_none(config["word_index"])
+    num_words, oov_token = config["num_words"], config["oov_token"]
+    is_whole = isinstance(num_words, int | None) and isinstance(oov_token, str | None)
+    if not isinstance(word_index, Mapping) or not is_whole:
+        raise VocabularyError(
+            f"{path}: the JSON of a Keras Tokenizer with `word_index` {str(config['word_index'])[:60]!r}, `num_words` "
+            f"{num_words!r} and `oov_token` {oov_token!r}; expected JSON of token -> id, an integer or null, a token "
+            "or null. Write it by to_json()."
+        )
+    return from_tokenizer(word_index, num_words, oov_token, str(path))
 
 
 def _is_keras_tokenizer(content: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from splitembed.errors import VocabularyError
 from splitembed.vocabulary.found import Found
-from splitembed.vocabulary.marks import spell_tokens
+from splitembed.vocabulary.marks import Marks, spell_tokens
 from splitembed.vocabulary.tokenizers_marks import find_marks
 from splitembed.vocabulary.word_index import fill_gaps
 
@@ -74,7 +74,7 @@ def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: b
     tokens, gaps = fill_gaps(word_index, where)
     special = {token["id"] for token in added if token.get("special")}
     literals = frozenset(token["id"] for token in added)
-    marks = find_marks(content)
+    marks = _marks(content, where)
     padding, doubt = _padding(content, word_index, tokens, special, where)
     return Found(
         tokens,
@@ -86,6 +86,19 @@ def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: b
         literals=literals,
         doubt=doubt,
     )
+
+
+def _marks(content: Mapping[str, Any], where: str) -> Marks | None:
+    try:
+        marks = find_marks(content)
+    except (TypeError, AttributeError):
+        marks = Marks("", "", True)
+    if marks is not None and not (marks.rule and isinstance(marks.mark, str)):
+        raise VocabularyError(
+            f"{where}: the JSON of a tokenizer whose marks of subwords are no strings, or stand in no list of parts. "
+            "It is damaged: save the tokenizer anew."
+        )
+    return marks
 
 
 def is_tokenizers_json(content: Any) -> bool:
@@ -117,6 +130,11 @@ def _vocab(model: Mapping[str, Any], where: str) -> dict[str, int]:
     """Token to id; of a token that a Unigram model lists twice the last id counts, as in the library."""
     vocab = model["vocab"]
     if isinstance(vocab, Mapping):
+        for token, token_id in vocab.items():
+            if not _is_id(token_id):
+                raise VocabularyError(
+                    f"The id of token {token!r} must be an integer. Received: {token_id!r}, in {where}."
+                )
         return dict(vocab)
     try:
         return {token: place for place, (token, _score) in enumerate(vocab)}

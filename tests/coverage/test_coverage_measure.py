@@ -85,7 +85,7 @@ def test_refused_marks(matched, message):
 
 
 def test_refused_top():
-    with pytest.raises(SplitError, match="`top` must be 0 or more"):
+    with pytest.raises(SplitError, match="`top` must be an integer, 0 or more"):
         measure_coverage(VOCABULARY, MATCHED, top=-1)
 
 
@@ -172,3 +172,18 @@ def test_the_curve_holds_plain_numbers():
     assert point == RankPoint(1, 1, 0.5, 0.5)
     assert [type(each) for each in point] == [int, int, float, float]
     assert measure_coverage(read_vocabulary(["", "[UNK]"]), np.zeros(2, bool), [3, 4]).curve == ()
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300))
+def test_tokens_without_weight_change_no_sum_of_fractions(weights):
+    counts = np.zeros(2 * len(weights))
+    counts[::2] = weights
+    matched = np.arange(len(counts)) % 2 == 0
+    found = measure_coverage(read_vocabulary([f"t{place}" for place in range(len(counts))]), matched, counts)
+    assert found.oov_running_tokens == 0 and found.running_matched == math.fsum(weights)
+
+
+@pytest.mark.parametrize("top", [-1, 1.5, None])
+def test_top_must_be_a_number_of_tokens(top):
+    with pytest.raises(SplitError, match="`top` must be an integer, 0 or more"):
+        measure_coverage(VOCABULARY, MATCHED, top=top)

@@ -72,3 +72,8 @@ def test_without_matplotlib(report, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'matplotlib, which is missing: pip install "splitembed\[plots\]"'):
         report.plot()
+
+
+def test_an_ending_that_matplotlib_does_not_know(report, tmp_path):
+    with pytest.raises(SplitError, match=r"coverage.foo: the plot cannot be written. .* Choose another ending"):
+        report.plot(tmp_path / "coverage.foo")

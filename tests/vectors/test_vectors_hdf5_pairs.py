@@ -135,3 +135,34 @@ def test_our_own_files_need_no_names(tmp_path):
     write_frozen(tmp_path / "frozen.h5", MATRIX, words=WORDS)
     with pytest.raises(VectorFormatError, match=r"datasets=\('words', 'vectors'\).* Leave `datasets` out"):
         read_vectors(tmp_path / "frozen.h5", datasets=("words", "vectors"))
+
+
+def test_datasets_of_nothing_or_without_end(tmp_path):
+    path = write(tmp_path, WORDS)
+    with h5py.File(path, "a") as file:
+        file["none"] = h5py.Empty("f4")
+        file.create_dataset("wide", (3, 10**12), "f4", chunks=(1, 1024))  # a few bytes on the disk
+    for names in [(NAMES[0], "none"), ("none", NAMES[1]), ("\udc80", NAMES[1]), (NAMES[0], "\udc80")]:
+        with pytest.raises(VectorFormatError, match="holds no dataset"):
+            read_vectors(path, datasets=names)
+    with pytest.raises(VectorFormatError, match="holds no dataset 'none'"):
+        read_vectors((WORDS, path), datasets="none")
+    with pytest.raises(VectorFormatError, match="found a row of 1000000000000 numbers; expected at most 16777216"):
+        read_vectors(path, datasets=(NAMES[0], "wide"))
+
+
+@pytest.mark.parametrize(
+    ("utf8", "offsets"),
+    [
+        (np.zeros(2, np.uint8), np.zeros((3, 2), np.uint64)),
+        (np.array([97.0, 98.0]), np.array([0, 1, 2], np.uint64)),
+        (np.array([97, 98], np.uint16), np.array([0, 1, 2], np.uint64)),
+        (np.array([97, 98], np.uint8), np.array([0.0, 1.0, 2.0])),
+        (np.uint8(97), np.uint64(0)),
+    ],
+)
+def test_a_group_of_words_of_another_kind(tmp_path, utf8, offsets):
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file["words/utf8"], file["words/offsets"], file["m"] = utf8, offsets, MATRIX
+    with pytest.raises(VectorFormatError, match=r"as `utf8` and `offsets` of 'words'; expected uint8 \(num_bytes,\)"):
+        read_vectors(tmp_path / "v.h5", datasets=("words", "m"))

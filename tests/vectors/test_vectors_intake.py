@@ -15,7 +15,7 @@ SOURCE = {"the": [1.0, 2.0], "of": [3.0, 4.0]}
     ("options", "error", "message"),
     [
         ({"non_finite": "drop"}, VectorFormatError, "`non_finite` must be one of error, zero. Received: 'drop'"),
-        ({"dim": 0}, VectorFormatError, "`dim` must be at least 1. Received: 0"),
+        ({"dim": 0}, VectorFormatError, "`dim` must be an integer, at least 1, or None. Received: 0"),
         ({"vocabulary": "the"}, VocabularyError, "`vocabulary` must be an iterable of tokens. Received: 'the'"),
         ({"vocabulary": 7}, VocabularyError, "must be an iterable of tokens. Received: 7"),
         ({"vocabulary": ["the", None]}, VocabularyError, "must hold strings; token 1 is None of type NoneType"),

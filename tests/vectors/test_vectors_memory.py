@@ -156,3 +156,8 @@ def test_a_sparse_matrix_and_a_masked_one_are_refused():
         read_vectors((["a", "b"], sparse))
     with pytest.raises(VectorFormatError, match=r"found a masked array.*filled"):
         read_vectors((["a", "b"], np.ma.masked_equal([[1, 2], [3, 4]], 3)))
+
+
+def test_a_masked_row_is_refused():
+    with pytest.raises(VectorFormatError, match=r"dict, row 1: found a masked array; .*filled"):
+        read_vectors({"the": [1, 2], "of": np.ma.array([1.0, 2.0], mask=[False, True])})

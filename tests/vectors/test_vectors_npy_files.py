@@ -127,3 +127,12 @@ def test_only_archives_of_arrays_are_npz(tmp_path):
         pass
     (tmp_path / "d.npz").write_bytes(b"PK\x03\x04")
     assert [is_npz(tmp_path / f"{name}.npz") for name in "abcd"] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("shape", ["(2, 2", "(2, 99999999999999999999999)"], ids=["unclosed", "too large"])
+def test_headers_that_python_cannot_read(tmp_path, shape):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}".encode()
+    header += b", }\n" if shape.endswith(")") else b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(VectorFormatError, match="damaged or cut short"):
+        map_npy(tmp_path / "a.npy")

@@ -98,3 +98,27 @@ def test_a_header_of_another_dim_is_not_borne_out_by_binary_records(write, dtype
     with pytest.raises(VectorFormatError, match=r"do not bear out|cut short|found nan"):
         read_vectors(write(b"50 %d\n" % says + records))
     assert read_vectors(write(b"50 30\n" + records)).vectors.tobytes() == rows.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"the 0.1  0.2\nof 0.3  0.4\n",
+        b"the   0.123  -0.456\nof    0.123   0.456\n",
+        b"1 -0.1  0.2\n2  0.3  0.4\n",
+        b"the\t0.1\t\t0.2\n",
+        b"the, 0.1, 0.2\nof, 0.3, 0.4\n",
+        b"the 0.1; 0.2; 0.3\n",
+    ],
+)
+@pytest.mark.parametrize("vocabulary", [None, ["of"]])
+def test_numbers_further_apart_than_one_separator_are_no_part_of_the_word(write, content, vocabulary):
+    with pytest.raises(VectorFormatError, match=r"found rows such as b'.*; expected one space or tab between numbers"):
+        read_vectors(write(content), vocabulary)
+    with pytest.raises(VectorFormatError, match="expected one space or tab|rows of dim 1"):
+        read_vectors(write(content), vocabulary, dim=2)
+
+
+def test_a_few_words_that_end_in_numbers_with_commas_are_words(write):
+    content = b"in 1999, 0.5 0.25\n" + b"".join(b"w%d 0.5 0.25\n" % number for number in range(3))
+    assert read_vectors(write(content)).words == ["in 1999,", "w0", "w1", "w2"]

@@ -168,3 +168,12 @@ def test_a_real_pipeline_value_for_value(pipeline):
     assert sorted(chosen.words) == ["Cat", "number", "root", "the"]
     for place, word in enumerate(chosen.words):
         assert np.array_equal(chosen.take([place])[0], theirs[word])
+
+
+@pytest.mark.parametrize("name", ["vectors.cfg", "strings.json"])
+@pytest.mark.parametrize("content", ["null", "5", "[" * 100_000], ids=["null", "number", "deep"])
+def test_json_of_another_kind(tmp_path, name, content):
+    folder = save_folder(tmp_path / "vocab")
+    (folder / name).write_text(content)
+    with pytest.raises(VectorFormatError, match=rf"{name}: found .*The folder is damaged"):
+        read_vectors(folder)

@@ -197,3 +197,22 @@ def check_against_gensim(path):
     np.testing.assert_allclose(
         SubwordVectors(path).rows(words), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max()
     )
+
+
+def test_doubts_about_a_model_are_told_once(write):
+    path = write(model_bytes(WORDS, ROWS, **OPTIONS) + b"more")
+    with pytest.warns(VectorFileWarning, match="bytes after the model's end") as told:
+        vectors = read_vectors(path, ["the"])
+        initialize_rows("subwords", ["unheard"], 4, known=vectors)
+        alone = SubwordVectors(path)
+        alone.rows(["the"])
+        alone.rows(["unheard"])
+    assert len(told) == 2  # by `read_vectors`, and by the other object
+
+
+def test_a_model_is_found_after_the_working_directory_changed(tmp_path, monkeypatch):
+    (tmp_path / "model.bin").write_bytes(model_bytes(WORDS, ROWS, **OPTIONS))
+    monkeypatch.chdir(tmp_path)
+    vectors = read_vectors("model.bin", ["the"])
+    monkeypatch.chdir("/")
+    np.testing.assert_array_equal(vectors.subwords.rows(ASKED), SubwordVectors(tmp_path / "model.bin").rows(ASKED))

@@ -396,3 +396,19 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(write_plain):
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match="line 3: found a line of more than 1048704 bytes"):
             read_vectors(path, vocabulary)
+
+
+@pytest.mark.parametrize("joint", [b"", b" ", b"\r", b"\t"])
+@pytest.mark.parametrize("vocabulary", [None, ["the"]])
+def test_a_lost_line_end_is_told(write, joint, vocabulary):
+    path = write(b"a 1 2 3\nthe 1 2 3" + joint + b"of 4 5 6\nb 7 8 9\n")
+    told = r"lines that hold the numbers of two rows, read as one: 1 \(first: line 2\)"
+    with pytest.warns(VectorFileWarning, match=told):
+        assert "the" not in read_vectors(path, vocabulary).words
+    with pytest.raises(VectorFormatError, match="line 2: found lines that hold the numbers of two rows"):
+        read_vectors(path, vocabulary, strict=True)
+
+
+def test_a_word_of_some_numbers_is_no_lost_line_end(write):
+    content = b"of 1 2 and a great many others 0.5 0.25 1.5 2.5\nthe 0.5 0.25 1.5 2.5\n"
+    assert read_vectors(write(content), strict=True).words == ["of 1 2 and a great many others", "the"]

@@ -151,3 +151,9 @@ def test_tokenizers_and_dictionaries_of_other_libraries(tmp_path):
 
 def test_words_may_begin_with_a_brace(tmp_path):
     assert read_vectors((write(tmp_path, b'{\n{a}\n"\n'), MATRIX)).words == ["{", "{a}", '"']
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_words_without_an_order_are_refused(kind):
+    with pytest.raises(VectorFormatError, match="must be strings in the order of the rows"):
+        read_vectors((kind(["the", "of", "and"]), MATRIX))

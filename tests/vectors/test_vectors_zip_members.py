@@ -186,3 +186,12 @@ def test_a_damaged_member_is_no_candidate_but_is_named_when_asked_for(write_plai
     assert table_of(read_vectors(path, ["the", "of"])) == TABLE
     with pytest.raises(VectorFormatError):
         read_vectors(path, member="b.txt")
+
+
+def test_an_empty_archive_has_no_member_to_name(tmp_path):
+    with zipfile.ZipFile(tmp_path / "v.zip", "w"):
+        pass
+    with pytest.raises(
+        VectorFormatError, match="found 0 in a zip archive of 0 files; .* Get an archive that holds some"
+    ):
+        read_vectors(tmp_path / "v.zip")

@@ -76,3 +76,16 @@ def test_counting_adds_nothing_to_a_default_dict():
 def test_refused_counts(counts, message):
     with pytest.raises(VocabularyError, match=message):
         align_counts(counts, VOCABULARY)
+
+
+@pytest.mark.parametrize("counts", [[0, 0, 2**62, 2**62], [0, 0, 1e308, 1e308], np.array([0, 0, 2**62, 2**62], "u8")])
+def test_counts_whose_sum_overflows_are_refused(counts):
+    with pytest.raises(VocabularyError, match="The sum of `counts` must be below"):
+        align_counts(counts, VOCABULARY)
+
+
+@pytest.mark.parametrize("counts", ["corpus.txt", {"The": 3, "Of": 1}])
+def test_counts_that_count_something_else_are_refused(counts):
+    with pytest.raises(VocabularyError, match="Count the tokens of a text with|none of them of the vocabulary: 'The'"):
+        align_counts(counts, read_vocabulary(["the", "of"]))
+    assert align_counts({}, read_vocabulary(["the"])).tolist() == [0]

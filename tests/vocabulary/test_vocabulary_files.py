@@ -185,3 +185,36 @@ def test_num_words_of_files_is_for_json_of_ids(tmp_path):
     for content in (b"a\nb\n", b'{"model": {"vocab": {"a": 0}}}', json.dumps(tokenizer).encode()):
         with pytest.raises(VocabularyError, match="`num_words` is for a dict token -> id. Received: .*vocabulary.txt"):
             read_vocabulary(write(tmp_path, content), num_words=2)
+
+
+@pytest.mark.parametrize("content", [b'["a", "b"]', b'[\n  "a",\n  "b"\n]\n', b'\xef\xbb\xbf["a", "b"]\r\n'])
+def test_a_list_in_json_is_not_taken_for_tokens(tmp_path, content):
+    path = write(tmp_path, content)
+    with pytest.raises(VocabularyError, match=r"a list in JSON, where .* Pass json.load\(file\)"):
+        read_vocabulary(path)
+    assert len(read_vocabulary(path, keep_lines=True).tokens) == len(content.splitlines())
+
+
+def test_tokens_that_begin_as_json_or_bzip2_do(tmp_path):
+    assert read_vocabulary(write(tmp_path, b'["\na"]\n')).tokens == ('["', 'a"]')
+    assert read_vocabulary(write(tmp_path, b"BZhang\nb\n")).tokens == ("BZhang", "b")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"word_index": {"a": 1}},
+        {"word_index": '{"a":'},
+        {"word_index": '["a"]'},
+        {"word_index": None},
+        {"num_words": "5"},
+        {"oov_token": []},
+    ],
+)
+def test_a_damaged_keras_tokenizer(tmp_path, config):
+    config = {"word_index": '{"a": 1}', "num_words": None, "oov_token": None, **config}
+    path = write(tmp_path, json.dumps({"class_name": "Tokenizer", "config": config}).encode())
+    with pytest.raises(
+        VocabularyError, match=r"vocabulary.txt: the JSON of a Keras Tokenizer with .*Write it by to_json"
+    ):
+        read_vocabulary(path)

@@ -381,3 +381,24 @@ def test_refused_json(tmp_path, content, message):
     with pytest.raises(VocabularyError, match=message) as caught:
         read_vocabulary(write(tmp_path, content))
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"model": {"vocab": {"a": 0}, "end_of_word_suffix": 5}},
+        {"model": {"vocab": {"a": 0}, "continuing_subword_prefix": 5}},
+        {"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": 5}},
+        {"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "Metaspace", "replacement": 5}},
+    ],
+)
+def test_marks_that_are_no_strings(tmp_path, parts):
+    with pytest.raises(VocabularyError, match="any_name: the JSON of a tokenizer whose marks"):
+        read_vocabulary(write(tmp_path, parts))
+
+
+@pytest.mark.parametrize("token_id", [[0], {}, None, "0", 0.0, True])
+def test_ids_that_are_no_integers(tmp_path, token_id):
+    added = [{"id": 0, "content": "a", "special": True}]
+    with pytest.raises(VocabularyError, match="The id of token 'a' must be an integer.* in .*any_name"):
+        read_vocabulary(write(tmp_path, {"model": {"vocab": {"a": token_id}}, "added_tokens": added}))
