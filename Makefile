@@ -9,6 +9,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest --numprocesses=$(WORKERS)
+ON_EVERY_BACKEND := tests/test_every_backend.py tests/gradients tests/test_partial.py tests/test_row_updates.py
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
@@ -52,8 +53,8 @@ test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and K
 	.venv-oldest/bin/python $(PYTEST) -m "not slow" $(TESTS)
 
 test-backends: .venv/stamps/test .venv/stamps/backends  ## run the static form's tests on JAX and PyTorch
-	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_every_backend.py tests/test_jax_distribution.py
-	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) tests/test_every_backend.py
+	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_jax_distribution.py $(ON_EVERY_BACKEND)
+	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) $(ON_EVERY_BACKEND)
 
 test-gpu: .venv/stamps/test  ## run the checks for a CUDA device; without one they are skipped, and say so
 	$(BIN)/python -m pytest -m gpu tests/test_gpu.py

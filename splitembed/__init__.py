@@ -24,11 +24,17 @@ if TYPE_CHECKING:
     from splitembed.export import export_vectors as export_vectors
     from splitembed.export import save_trainable as save_trainable
     from splitembed.export import to_dense as to_dense
+    from splitembed.gradients import GradientGate as GradientGate
+    from splitembed.gradients import RowGradientOptimizer as RowGradientOptimizer
+    from splitembed.gradients import clip_gradient_rows as clip_gradient_rows
+    from splitembed.gradients import keep_gradient_rows as keep_gradient_rows
+    from splitembed.gradients import keep_gradient_where as keep_gradient_where
     from splitembed.layer import SplitEmbedding as SplitEmbedding
     from splitembed.ngrams import NgramRidge as NgramRidge
     from splitembed.optimizers import LazyAdagrad as LazyAdagrad
     from splitembed.optimizers import LazyAdam as LazyAdam
     from splitembed.optimizers import LazySGD as LazySGD
+    from splitembed.partial import PartialEmbedding as PartialEmbedding
     from splitembed.replacing import replace_split as replace_split
     from splitembed.split import SplitTable as SplitTable
     from splitembed.vectors import SubwordVectors as SubwordVectors
@@ -40,18 +46,24 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "build_split": "build",
+    "clip_gradient_rows": "gradients",
     "CoverageReport": "coverage",
     "diff": "difference",
     "export_vectors": "export",
+    "GradientGate": "gradients",
+    "keep_gradient_rows": "gradients",
+    "keep_gradient_where": "gradients",
     "measure_coverage": "coverage",
     "LazyAdagrad": "optimizers",
     "LazyAdam": "optimizers",
     "LazySGD": "optimizers",
     "NgramRidge": "ngrams",
+    "PartialEmbedding": "partial",
     "read_vectors": "vectors",
     "read_vocabulary": "vocabulary",
     "replace_split": "replacing",
     "report_coverage": "coverage",
+    "RowGradientOptimizer": "gradients",
     "save_frozen": "convert",
     "save_trainable": "export",
     "SplitEmbedding": "layer",

@@ -12,6 +12,7 @@ from splitembed.dropout import checked_rate, make_drop
 from splitembed.errors import SplitError
 from splitembed.fixed import check_layout
 from splitembed.id_dtypes import refusal_of_dtype
+from splitembed.row_updates import RowUpdates
 from splitembed.saving import ROWS, SavesSplit
 from splitembed.spec import LIVE, SplitSpec, summarize
 from splitembed.split import SplitTable
@@ -21,7 +22,7 @@ _backend: Any = importlib.import_module("splitembed.on_tensorflow" if _IS_TENSOR
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
-class SplitEmbedding(SavesSplit):
+class SplitEmbedding(RowUpdates, SavesSplit):
     """Turns token ids into rows: frozen ones from a constant, trainable ones from the layer's only weight.
 
     ```python

@@ -13,7 +13,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_MODULES = ("splitembed.layer",)  # importing it registers its class, and on TensorFlow the optimizers
+# Importing them registers their classes, and on TensorFlow the optimizers.
+_MODULES = ("splitembed.layer", "splitembed.partial", "splitembed.gradients")
 
 
 def register_with_keras() -> None:
@@ -37,6 +38,9 @@ class _AfterKeras(MetaPathFinder):
     """Finds Keras where the others find it, and registers once it has been executed; a search alone changes nothing."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name in _MODULES:  # Keras first: while one of ours is half imported, the others could not import from it
+            importlib.import_module("keras")
+            return ModuleSpec(name, _Imported()) if name in sys.modules else None
         if name != "keras":
             return None
         spec = next(filter(None, (finder.find_spec(name, path, target) for finder in _other_finders())), None)
@@ -48,6 +52,16 @@ class _AfterKeras(MetaPathFinder):
 def _other_finders() -> list[Any]:
     """By name: were this module reloaded, two of its finders would ask each other without end."""
     return [finder for finder in sys.meta_path if type(finder).__name__ != _AfterKeras.__name__]
+
+
+class _Imported(Loader):
+    """Loads what has been imported in the meantime."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Does nothing: it has been executed."""
 
 
 class _RegisteringLoader(Loader):

@@ -5,6 +5,7 @@ slots of surviving rows and every other layer move over.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import keras
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from splitembed.errors import SplitError
 from splitembed.layer import SplitEmbedding
 from splitembed.life import carried_rows
+from splitembed.spec import LIVE, SplitSpec
 from splitembed.split import SplitTable
 
 Rows = NDArray[np.int64]
@@ -52,7 +54,9 @@ def replace_split(model: Any, layer: Any, new_split: SplitTable, *, new_ids: Any
         raise SplitError(f"`new_split` has dim {new_split.dim}; the layer {old.name!r} has {old_split.dim}.")
     rows = carried_rows(old_split, new_split, new_ids)
     _check_rows(old_split, new_split, rows)
-    new = type(old)(**{**old.get_config(), "split": new_split})
+    spec = SplitSpec.of(new_split)
+    LIVE[spec] = new_split
+    new = type(old).from_config({**old.get_config(), "split": asdict(spec)})
     if old.built:
         new.build()
     replaced = _with_layer(model, old, new)

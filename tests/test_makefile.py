@@ -65,7 +65,18 @@ def test_extras_are_stamps_that_setup_cfg_knows():
     config.read(ROOT / "setup.cfg")
     stamps = set(re.findall(r"\.venv(?:-oldest)?/stamps/([a-z]+)", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert stamps - {"core"} <= set(config["options.extras_require"])
-    for_users = {"formats", "gensim", "safetensors", "spacy", "zstd", "ngrams", "suggestions", "plots", "onnx", "litert"}
+    for_users = {
+        "formats",
+        "gensim",
+        "safetensors",
+        "spacy",
+        "zstd",
+        "ngrams",
+        "suggestions",
+        "plots",
+        "onnx",
+        "litert",
+    }
     for_developers = {"test", "lint", "notebooks", "bench", "bench-peers", "dev", "backends"}
     assert for_users | for_developers == set(config["options.extras_require"])
 

@@ -90,6 +90,9 @@ else:
         "import tensorflow, splitembed, keras",
         "from splitembed.layer import SplitEmbedding; import keras",
         "from splitembed import LazyAdam; import keras",
+        "import splitembed.gradients.rows; import keras",
+        "import splitembed.partial; import keras",
+        "import splitembed.replacing; import keras",
     ],
 )
 def test_keras_knows_our_classes(code):
@@ -97,7 +100,7 @@ def test_keras_knows_our_classes(code):
         code
         + """
 import splitembed
-for name in ("SplitEmbedding", "LazyAdam"):
+for name in ("SplitEmbedding", "LazyAdam", "PartialEmbedding", "GradientGate", "RowGradientOptimizer"):
     assert keras.saving.get_registered_object("splitembed>" + name) is getattr(splitembed, name)
 """
     )

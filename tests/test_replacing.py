@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from splitembed import LazyAdam, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, PartialEmbedding, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.replacing import replace_split
 
@@ -198,6 +198,15 @@ def test_every_kind_of_model(make):
     assert int(replaced.optimizer.iterations) == 4
     assert not np.array_equal(layer_of(replaced).to_split().lookup([2]), MATRIX[[2]])
     assert np.array_equal(layer_of(replaced).to_split().lookup([6]), MATRIX[[6]])
+
+
+def test_a_partial_embedding_stays_one():
+    model = model_on(PartialEmbedding(7, MATRIX, TRAINABLE, vocabulary=TOKENS, mask_zero=True), "adam")
+    train(model, batches(2))
+    replaced = replace_split(model, layer_of(model), layer_of(model).to_split().thaw(["a"]))
+    assert type(layer_of(replaced)) is PartialEmbedding and layer_of(replaced).mask_zero
+    assert layer_of(replaced).num_trainable == 3
+    train(replaced, batches(2))
 
 
 def test_a_model_that_is_not_compiled_and_flags_of_layers():

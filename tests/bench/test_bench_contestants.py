@@ -32,6 +32,10 @@ LEAKS = {  # weight decay, or training itself, reaches rows that were to be froz
     "where.Where": False,
     "concat.Concat": False,
     "peft_tokens.PeftTokens": False,
+    "gradient_control.GatedTable": True,
+    "gradient_control.GatedRows": True,
+    "gradient_control.KeptRows": True,
+    "gradient_control.PartialRows": False,
 }
 
 

@@ -5,7 +5,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_OURS = ("Ours", "Opening", "ScatteredRows", "Sharing", "BuildSplit", "Combiner", "PooledOurs", "Narrowed")
+_OURS = (
+    "Ours",
+    "Opening",
+    "ScatteredRows",
+    "Sharing",
+    "BuildSplit",
+    "Combiner",
+    "PooledOurs",
+    "Narrowed",
+    "PartialRows",
+)
 
 
 @dataclass(frozen=True)
