@@ -183,13 +183,14 @@ def carry_optimizer(old: Any, new: Any, old_of: dict[int, Any], rows: Rows) -> N
 def _slots(optimizer: Any) -> dict[str, list[Any]]:
     """The optimizer's lists of one variable, or None, for each variable that it trains."""
     num_variables = len(optimizer._trainable_variables)
+    kind = type(optimizer._iterations)  # in Keras 3.6 what an optimizer makes is no keras.Variable
     return {
         name: list(value)
         for name, value in vars(optimizer).items()
         if isinstance(value, list)
         and name not in ("_trainable_variables", "_variables")
         and len(value) == num_variables
-        and all(each is None or isinstance(each, keras.Variable) for each in value)
+        and all(each is None or isinstance(each, kind) for each in value)
     }
 
 
