@@ -105,9 +105,14 @@ def convert(vectors: str, output: Path, dtype: str, **options: Any) -> None:
 def inspect(path: Path, verify: bool) -> None:
     """Say what PATH holds: a frozen.h5, a trainable.h5, or a folder of both."""
     from splitembed.split import SplitTable
+    from splitembed.tables import TRAINABLE_NAME
 
     if path.is_dir():
-        click.echo(SplitTable.open(path, verify=verify))
+        split = SplitTable.open(path, verify=verify)
+        click.echo(split)
+        click.echo(_describe_trainable(path / TRAINABLE_NAME, verify=False))
+        if split.table is not None and split.table.path is not None:
+            click.echo(_describe_frozen(split.table.path, verify=False))
     elif _is_trainable(path):
         click.echo(_describe_trainable(path, verify))
     else:
