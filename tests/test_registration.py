@@ -93,6 +93,8 @@ else:
         "import splitembed.gradients.rows; import keras",
         "import splitembed.partial; import keras",
         "import splitembed.replacing; import keras",
+        "import splitembed.fixed; import keras",
+        "import splitembed.saving; import keras",
     ],
 )
 def test_keras_knows_our_classes(code):
