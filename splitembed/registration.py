@@ -39,7 +39,7 @@ class _AfterKeras(MetaPathFinder):
     """Finds Keras where the others find it, and registers once it has been executed; a search alone changes nothing."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name in (*_MODULES, *_UNDER_THEM):  # Keras first: while one of ours is half imported, the others could not import from it
+        if name in (*_MODULES, *_UNDER_THEM):  # Keras first: from what is half imported the others could not import
             importlib.import_module("keras")
             return ModuleSpec(name, _Imported()) if name in sys.modules else None
         if name != "keras":
