@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from splitembed.vectors.blocks import Block
-from splitembed.vectors.fasttext_format import MAGIC, is_fasttext, read_dim
 from splitembed.vectors.fasttext_model import Model
 from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.sniff import Layout
 from splitembed.vectors.streams import Stream
-
-__all__ = ["MAGIC", "fasttext_blocks", "is_fasttext", "read_dim"]
 
 
 def fasttext_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Block]:

@@ -11,14 +11,13 @@ r"""The parts of a fastText .bin model: bytes enter; what it says of itself, che
 All little-endian. Source of the format: fastText 0.9.2, `FastText::saveModel`, `Args::save`, `Dictionary::save`.
 """
 
-import re
 import struct
 from dataclasses import dataclass
 
 from splitembed.vectors.fasttext_cursor import Cursor
+from splitembed.vectors.fasttext_head import MAGIC
 from splitembed.vectors.intake import Intake
 
-MAGIC = b"\xba\x16\x4f\x2f"
 LARGEST_DIM = 1 << 24  # a header that says more is none
 LONGEST_NGRAM = 64  # characters; fastText's own default is 6
 FLOAT_BYTES = 4
@@ -30,33 +29,12 @@ _OPTIONS = struct.Struct("<12id")
 _SUPERVISED = 3
 _COUNTS, _OLD_COUNTS = struct.Struct("<3i2q"), struct.Struct("<3iq")
 _SHAPE = struct.Struct("<2q")
-# Without magic: dim and five options, all small, then loss and model, each 1 to 3.
-_OLD_HEAD = re.compile(rb"([\s\S]{2}\x00\x00){6}([\x01-\x03]\x00\x00\x00){2}")
 
 _UPDATE = "Write it with a released fastText, or pass its .vec file."
 _QUANTIZED = (
     "It is a compressed model (.ftz). Pass the .bin that it was made from, or let fastText write its vectors: "
     "`fasttext print-word-vectors MODEL < WORDS > vectors.vec`."
 )
-
-
-def is_fasttext(head: bytes) -> bool:
-    r"""Says whether a file starts as a fastText .bin model does.
-
-    >>> is_fasttext(b"\xba\x16\x4f\x2f\x0c\0\0\0"), is_fasttext(b"the 0.1 0.2\n")
-    (True, False)
-    """
-    return head.startswith(MAGIC) or _OLD_HEAD.match(head) is not None
-
-
-def read_dim(head: bytes) -> int:
-    r"""Reads the dim of a fastText .bin model from its first bytes; 0 where they end before it.
-
-    >>> read_dim(b"\xba\x16\x4f\x2f\x0c\0\0\0\x64\0\0\0\5\0\0\0")
-    100
-    """
-    start = 8 if head.startswith(MAGIC) else 0
-    return int.from_bytes(head[start : start + 4], "little", signed=True) if len(head) >= start + 4 else 0
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def find_dtype(
     likely = [each for each in dtypes if fits[each].is_likely and (fits[each].num_records > 1 or each == usual)]
     if likely:
         return max(likely, key=lambda dtype: fits[dtype][:2])
-    is_exact = is_asked_for and fits[usual].is_exact
+    is_exact = fits[usual].is_exact  # odd words or numbers, yet as many as the header says, up to the last byte
     return usual if is_exact or not any(fit.num_records for fit in fits.values()) else None
 
 

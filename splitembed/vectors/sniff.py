@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
 from splitembed.vectors.doubts import BLANK
+from splitembed.vectors.fasttext_head import is_fasttext, read_dim
 from splitembed.vectors.foreign import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.heads import Head
 from splitembed.vectors.intake import Intake
@@ -86,8 +87,6 @@ def sniff(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: 
 
 
 def _find_layout(stream: Head, intake: Intake, format: str) -> Layout:  # noqa: A002
-    from splitembed.vectors.fasttext_bin import is_fasttext, read_dim  # which imports this module
-
     if is_fasttext(stream.head):
         return Layout(FASTTEXT_FORMAT, _check_fasttext(stream.path, read_dim(stream.head)), 0)
     foreign = name_foreign(stream.head, BINARY)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, VectorFormatError
 from splitembed.vectors.fasttext_bin import open_model
-from splitembed.vectors.fasttext_format import is_fasttext
+from splitembed.vectors.fasttext_head import is_fasttext
 from splitembed.vectors.fasttext_model import Model
 from splitembed.vectors.intake import Intake
 from splitembed.vectors.streams import open_stream

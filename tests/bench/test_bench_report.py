@@ -99,7 +99,7 @@ def test_every_target_is_measured_by_its_scenario(scenario):
     labels = [entry.label for entry in scenario.entries]
     assert len(set(labels)) == len(labels) and scenario.floor in labels
     keys = ("memory_bytes", "growth_beside_remap_bytes", "growth_beside_weight_bytes", "file_pages_bytes")
-    keys += ("pss_bytes", "touched_bytes", "frozen_bytes", "cosine_distance")
+    keys += ("pss_bytes", "touched_bytes", "frozen_bytes", "cosine_distance", "frozen_rows_moved", "moved_by_momentum")
     lines = {label: Line(label, [1.0], dict.fromkeys(keys, 1_000_000)) for label in labels}
     for verdict in Outcome(scenario, lines).verdicts():
         assert verdict.measured > 0, verdict.target.text
