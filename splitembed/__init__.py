@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from splitembed.optimizers import LazySGD as LazySGD
     from splitembed.partial import PartialEmbedding as PartialEmbedding
     from splitembed.replacing import replace_split as replace_split
+    from splitembed.reversible import SplitReversibleEmbedding as SplitReversibleEmbedding
     from splitembed.split import SplitTable as SplitTable
     from splitembed.vectors import SubwordVectors as SubwordVectors
     from splitembed.vectors import VectorSource as VectorSource
@@ -67,6 +68,7 @@ _MODULE_OF = {
     "save_frozen": "convert",
     "save_trainable": "export",
     "SplitEmbedding": "layer",
+    "SplitReversibleEmbedding": "reversible",
     "SplitTable": "split",
     "SubwordVectors": "vectors",
     "to_dense": "export",

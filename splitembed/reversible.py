@@ -1,0 +1,186 @@
+"""SplitReversibleEmbedding: token ids in, rows out; or hidden states in, logits over the whole vocabulary out."""
+
+from dataclasses import asdict
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+from keras import ops
+from keras.src.backend import set_keras_mask  # Keras's own reversible layer has no public way either
+
+from splitembed.errors import SplitError
+from splitembed.layer import SplitEmbedding, _backend
+from splitembed.logits import Columns, logits_of
+from splitembed.spec import LIVE, SplitSpec, summarize
+from splitembed.split import SplitTable
+from splitembed.tracing import exports_fixed_shapes
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class SplitReversibleEmbedding(SplitEmbedding):
+    """A `SplitEmbedding` that also goes backwards, from hidden states to logits, as Keras's `ReversibleEmbedding`.
+
+    ```python
+    embedding = splitembed.SplitReversibleEmbedding(split)
+    states = embedding(ids)                       # (batch, length, dim)
+    logits = embedding(states, reverse=True)      # (batch, length, num_tokens)
+    ```
+
+    The logits are one product with the frozen rows, where they lie, and one with the trainable ones, put in id order.
+    The dense table is never built and no frozen row has a gradient; the trainable rows have one, dense, the sum of what
+    reaches them from both ends. Beside the logits, `num_states * num_tokens` values, a step takes one or two copies of
+    them. Frozen rows of another dtype than the product's, and those of a table with more than twice as many rows as
+    there are tokens, are read in blocks of 4 MiB, a little more slowly.
+
+    Args:
+        split: the `SplitTable` of the embedding, and of the logits where weights are tied.
+        tie_weights: whether both directions have one table. If not, `reverse_split` is that of the logits.
+        logit_soft_cap: None, or a positive number that no logit exceeds: `tanh(logits / cap) * cap`.
+        reverse_split: with `tie_weights=False` a `SplitTable` of as many tokens and the same dim. It trains as the
+            layer `reverse_embedding`, whose `to_split()` gives it back.
+        reverse_dtype: what the logits are computed in; the layer's compute dtype by default.
+        **kwargs: as `SplitEmbedding` takes them, less a combiner. A regularizer or a constraint is for the embedding's
+            rows.
+
+    Input shape:
+        ids: as for a `SplitEmbedding`; with `reverse=True` floats, `(..., dim)`.
+
+    Output shape:
+        `ids.shape + (dim,)`; with `reverse=True`, `(..., num_tokens)`. As with Keras's layer, only rows have a mask.
+
+    Raises:
+        SplitError: options or hidden states that do not fit.
+        TokenIdError, MissingTableError: as `SplitEmbedding` raises them.
+    """
+
+    def __init__(
+        self,
+        split: SplitTable | SplitSpec,
+        tie_weights: bool = True,
+        logit_soft_cap: float | None = None,
+        *,
+        reverse_split: SplitTable | SplitSpec | None = None,
+        reverse_dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(split, **kwargs)
+        if self.combiner is not None:
+            raise SplitError(f"A reversible embedding has one row for each id, and no combiner: {self.combiner!r}.")
+        if logit_soft_cap is not None and not logit_soft_cap > 0:
+            raise SplitError(f"`logit_soft_cap` must be a positive number or None. Received: {logit_soft_cap!r}.")
+        if tie_weights != (reverse_split is None):
+            raise SplitError(
+                "`reverse_split` is the table of the logits where weights are not tied: give it with tie_weights=False "
+                f"and only then. Received: tie_weights={tie_weights}, reverse_split={reverse_split!r}."
+            )
+        self.tie_weights, self.logit_soft_cap = tie_weights, logit_soft_cap
+        self.reverse_dtype = None if reverse_dtype is None else keras.backend.standardize_dtype(reverse_dtype)
+        self.reverse_embedding = None if reverse_split is None else self._untied(reverse_split)
+
+    def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
+        """Makes the weight, or both where they are not tied."""
+        super().build(ids_shape, weights_shape)
+        if self.reverse_embedding is not None and not self.reverse_embedding.built:
+            self.reverse_embedding.build()
+
+    def call(self, ids: Any, weights: Any = None, training: bool | None = None, *, reverse: bool = False) -> Any:
+        """Looks ids up; with `reverse=True` turns hidden states into logits."""
+        if not reverse:
+            return self._masked(super().call(ids, weights, training), ids)
+        self._check_states(ids, weights)
+        layer = self if self.reverse_embedding is None else self.reverse_embedding
+        if layer._split is None:
+            like = partial(self.compute_output_shape, reverse=True)
+            shaped = SimpleNamespace(compute_output_shape=like, compute_dtype=self._logits_dtype())
+            return _backend.without_tables(shaped, ids, layer._missing())
+        return (
+            ids.with_flat_values(self._logits(ids.flat_values, layer)) if _is_ragged(ids) else self._logits(ids, layer)
+        )
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
+        """None: `call` marks the rows itself, as only it knows which way it goes."""
+
+    def compute_output_shape(
+        self, ids_shape: Any, weights_shape: Any = None, *, reverse: bool = False
+    ) -> tuple[int | None, ...]:
+        """`ids.shape + (dim,)`, or the shape of hidden states with `num_tokens` for their last axis."""
+        if reverse:
+            return (*tuple(ids_shape)[:-1], self.input_dim)
+        return super().compute_output_shape(ids_shape, weights_shape)
+
+    def compute_output_spec(
+        self, ids: Any, weights: Any = None, training: bool | None = None, *, reverse: bool = False
+    ) -> Any:
+        """The symbolic output."""
+        if not reverse:
+            return self._masked(super().compute_output_spec(ids, weights, training), ids)
+        self._check_states(ids, weights)
+        ragged = {"ragged": True} if _is_ragged(ids) else {}
+        return keras.KerasTensor(
+            self.compute_output_shape(ids.shape, reverse=True), dtype=self._logits_dtype(), **ragged
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """As `SplitEmbedding` gives it, with what the logits need."""
+        reverse = self.reverse_embedding
+        return {
+            **super().get_config(),
+            "tie_weights": self.tie_weights,
+            "logit_soft_cap": self.logit_soft_cap,
+            "reverse_split": None if reverse is None else asdict(reverse._described()),
+            "reverse_dtype": self.reverse_dtype,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
+        """Makes the layer on the live splits of those fingerprints, or without tables until they are loaded."""
+        if config["reverse_split"] is None:
+            return super().from_config(config)
+        spec = SplitSpec(**config["reverse_split"])
+        return super().from_config({**config, "reverse_split": LIVE.get(spec) or spec})
+
+    def summary(self) -> str:
+        """As `SplitEmbedding` gives it; then the same of the table of the logits, where that is another one."""
+        reverse = self.reverse_embedding
+        return super().summary() + ("" if reverse is None else "\n\nlogits\n" + summarize(reverse._described()))
+
+    def _untied(self, split: SplitTable | SplitSpec) -> SplitEmbedding:
+        if (split.num_tokens, split.dim) != (self.input_dim, self.output_dim):
+            raise SplitError(
+                f"`reverse_split` must have the {self.input_dim} tokens and the dim of {self.output_dim} of `split`. "
+                f"Received: {split.num_tokens} tokens, a dim of {split.dim}."
+            )
+        options = {"save_by_reference": self.save_by_reference, "trainable": self.trainable}
+        return SplitEmbedding(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
+
+    def _logits(self, states: Any, layer: SplitEmbedding) -> Any:
+        dtype = self._logits_dtype()
+        states = ops.cast(ops.convert_to_tensor(states), dtype)
+        rows = ops.convert_to_tensor(layer.trainable_rows.value)
+        rows = ops.cast(rows if layer.trainable else ops.stop_gradient(rows), dtype)
+        columns = Columns(layer._constants, dtype, all_at_once=exports_fixed_shapes())
+        logits = logits_of(ops.reshape(states, (-1, self.output_dim)), rows, columns)
+        logits = ops.reshape(logits, (*ops.shape(states)[:-1], self.input_dim))
+        return logits if self.logit_soft_cap is None else ops.tanh(logits / self.logit_soft_cap) * self.logit_soft_cap
+
+    def _logits_dtype(self) -> str:
+        return str(self.reverse_dtype or self.compute_dtype)
+
+    def _masked(self, rows: Any, ids: Any) -> Any:
+        mask = super().compute_mask(ids)
+        if mask is not None:
+            set_keras_mask(rows, mask)
+        return rows
+
+    def _check_states(self, states: Any, weights: Any) -> None:
+        dtype = keras.backend.standardize_dtype(states.dtype)
+        if weights is not None or "float" not in dtype or states.shape[-1] != self.output_dim:
+            raise SplitError(
+                f"With reverse=True the layer takes hidden states alone, floats of shape (..., {self.output_dim}). "
+                f"Received: {dtype} of shape {tuple(states.shape)}{'' if weights is None else ', and weights'}."
+            )
+
+
+def _is_ragged(states: Any) -> bool:
+    return bool(_backend.is_ragged(states))
