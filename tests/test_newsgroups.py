@@ -307,7 +307,7 @@ def test_fresh_process_is_another_and_hands_errors_back():
 
 def test_command_says_what_it_does():
     result = CliRunner().invoke(newsgroups.main, ["--help"])
-    assert result.exit_code == 0 and "--quick" in result.output and "Reuters R8" in result.output
+    assert result.exit_code == 0 and "--seeds" in result.output and "Reuters R8" in result.output
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ costs what the rows of the batch cost; at these sizes, up to 31,000 trainable ro
 Keras's Adam is about as fast and as good. Dense layers train with Keras's Adam, as one does without splitembed. Then
 each split's two tables are opened in a new process, which must predict the same to the bit.
 
-    python -m splitembed.bench.newsgroups            # three seeds, about half an hour on two cores
-    python -m splitembed.bench.newsgroups --quick    # one seed
+    python -m splitembed.bench.newsgroups              # three seeds, about half an hour on two cores
+    python -m splitembed.bench.newsgroups --seeds 1    # a quick look
 """
 
 import multiprocessing
@@ -156,14 +156,14 @@ def write_results(comparisons: list[Comparison], settings: Settings, output: Pat
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--quick", is_flag=True, help="One seed in place of three.")
+@click.option("--seeds", "num_seeds", default=NUM_SEEDS, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Where to leave results. Default: results in the data folder."
 )
-def main(quick: bool, output: Path | None) -> None:
+def main(num_seeds: int, output: Path | None) -> None:
     """Compare which rows train on 20 Newsgroups and Reuters R8, with the full GloVe 6B 50d table."""
     output = output or data_folder() / "results"
-    bench = Bench(num_seeds=1 if quick else NUM_SEEDS)
+    bench = Bench(num_seeds=num_seeds)
     glove = data_folder() / "glove.6B.50d.txt"
     if not glove.exists():
         write_glove_text(glove)
