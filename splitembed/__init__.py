@@ -17,6 +17,8 @@ from splitembed.registration import register_with_keras
 if TYPE_CHECKING:
     from splitembed.build import build_split as build_split
     from splitembed.convert import save_frozen as save_frozen
+    from splitembed.adapting import combine_embedding as combine_embedding
+    from splitembed.adapting import split_embedding as split_embedding
     from splitembed.coverage import CoverageReport as CoverageReport
     from splitembed.coverage import measure_coverage as measure_coverage
     from splitembed.coverage import report_coverage as report_coverage
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "build_split": "build",
     "clip_gradient_rows": "gradients",
+    "combine_embedding": "adapting",
     "CoverageReport": "coverage",
     "diff": "difference",
     "export_vectors": "export",
@@ -67,6 +70,7 @@ _MODULE_OF = {
     "RowGradientOptimizer": "gradients",
     "save_frozen": "convert",
     "save_trainable": "export",
+    "split_embedding": "adapting",
     "SplitEmbedding": "layer",
     "SplitReversibleEmbedding": "reversible",
     "SplitTable": "split",

@@ -11,6 +11,7 @@ from splitembed.dropout import Drop
 from splitembed.errors import MissingTableError
 from splitembed.fixed import WeightTables, check_now, combine_fixed, look_up_fixed
 from splitembed.split import SplitTable
+from splitembed.tables.precision import encode_rows
 
 SeedGenerator = keras.random.SeedGenerator
 
@@ -27,6 +28,14 @@ def hold_tables(layer: Any, split: SplitTable | None, tables: WeightTables | Non
 def initial_rows(rows: NDArray[Any]) -> Any:
     """The trainable rows as the weight starts from them."""
     return ops.convert_to_tensor(rows)
+
+
+def stored_rows(variable: Any) -> NDArray[Any]:
+    """The values of a float variable; bfloat16 as uint16."""
+    rows = np.asarray(ops.convert_to_numpy(variable.value))
+    if variable.dtype != "bfloat16":
+        return rows
+    return rows.view(np.uint16) if rows.dtype.itemsize == 2 else encode_rows(rows, "bfloat16")[0]
 
 
 def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables, drop: Drop | None = None) -> Any:

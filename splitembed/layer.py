@@ -192,7 +192,9 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
         """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
         spec = SplitSpec(**config["split"])
-        return cls(**{**config, "split": LIVE.get(spec) or spec})
+        layer = cls(**{**config, "split": LIVE.get(spec) or spec, "mask_zero": False})
+        layer.mask_zero = layer.supports_masking = config["mask_zero"]  # was checked, or is a pretrained model's
+        return layer
 
     def quantize(self, mode: Any = None, **kwargs: Any) -> None:
         """Refuses: frozen rows are stored narrow from the start, and trainable ones are float32.

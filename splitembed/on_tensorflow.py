@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
@@ -40,6 +41,18 @@ def initial_rows(rows: NDArray[Any]) -> Any:
     """The trainable rows as the weight starts from them, on the split's memory until the first update."""
     with tf.init_scope():
         return as_tensor(rows)
+
+
+def stored_rows(variable: Any) -> NDArray[Any]:
+    """The values of a float variable, on its own memory wherever that is a CPU's; bfloat16 as uint16.
+
+    An update of the variable gives it other memory, so that what was read stays as it was.
+    """
+    rows = variable.value.read_value()
+    if rows.dtype == tf.bfloat16:
+        rows = tf.bitcast(rows, tf.uint16)
+    with tf.device("CPU:0"):
+        return np.asarray(memoryview(tf.identity(rows)))
 
 
 def embed(layer: Any, ids: Any, weights: Any, tables: Constants, drop: Drop | None = None) -> Any:

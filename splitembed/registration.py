@@ -14,7 +14,13 @@ from types import ModuleType
 from typing import Any
 
 # Importing them registers their classes, and on TensorFlow the optimizers.
-_MODULES = ("splitembed.layer", "splitembed.partial", "splitembed.gradients", "splitembed.reversible")
+_MODULES = (
+    "splitembed.layer",
+    "splitembed.partial",
+    "splitembed.gradients",
+    "splitembed.reversible",
+    "splitembed.adapting",
+)
 _UNDER_THEM = ("splitembed.fixed", "splitembed.saving")  # which import Keras, and which they import from
 
 

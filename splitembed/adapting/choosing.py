@@ -1,0 +1,104 @@
+"""A model and perhaps a name go in; the embedding that is to be split comes out, or the reason why none can be."""
+
+from typing import Any
+
+import keras
+
+from splitembed.errors import SplitError
+from splitembed.layer import SplitEmbedding
+
+DTYPES = ("float32", "float16", "bfloat16")  # in which a split can store frozen rows
+REVERSIBLE = getattr(keras.layers, "ReversibleEmbedding", None)  # not in the oldest Keras
+_KNOWN = tuple(each for each in (keras.layers.Embedding, REVERSIBLE) if each is not None)
+
+
+def find_embedding(model: Any, layer: Any = None) -> Any:
+    """Finds the plain embedding of a model, one that can be split without any output changing.
+
+    Args:
+        model: a Keras model or layer; KerasHub's backbones and tasks name their own, `token_embedding`.
+        layer: the embedding, or its name, where there are several.
+
+    Returns:
+        A built `keras.layers.Embedding` or `ReversibleEmbedding`.
+
+    Raises:
+        SplitError: none, several, or one that is quantized, has LoRA, or computes in a way of its own.
+    """
+    found = _found(model, layer)
+    refusal = _refusal(found)
+    if refusal:
+        raise SplitError(f"The embedding {found.name!r} (a {type(found).__name__}) {refusal}")
+    return found
+
+
+def layers_in(owner: Any, kind: Any) -> list[Any]:
+    """The layers of a kind in a model or layer, itself included; not those inside a `SplitEmbedding`."""
+    layers = owner._flatten_layers() if isinstance(owner, keras.Layer) else []
+    inside = {
+        id(inner)
+        for each in layers
+        if isinstance(each, SplitEmbedding)
+        for inner in each._flatten_layers(include_self=False)
+    }
+    return [each for each in layers if isinstance(each, kind) and id(each) not in inside]
+
+
+def _found(model: Any, layer: Any) -> Any:
+    candidates = layers_in(model, keras.layers.Embedding)
+    if layer is not None:
+        named = [each for each in candidates if each is layer or each.name == layer]
+        if len(named) == 1:
+            return named[0]
+        problem = f"`layer` names {'several' if named else 'none'} of them. Received: {layer!r}."
+    else:
+        own = _token_embedding(model)
+        if any(each is own for each in candidates):
+            return own
+        if len(candidates) == 1:
+            return candidates[0]
+        problem = "Say by `layer` which one: the layer itself, or its name." if candidates else _without(model)
+    names = ", ".join(f"{each.name!r} ({each.input_dim} tokens)" for each in candidates) or "none"
+    raise SplitError(f"The embeddings of {getattr(model, 'name', model)!r} are: {names}. {problem}")
+
+
+def _token_embedding(model: Any) -> Any:
+    """What a KerasHub backbone, or a task's, calls so."""
+    for owner in (model, getattr(model, "backbone", None)):
+        own = getattr(owner, "token_embedding", None)
+        if own is not None:
+            return own
+    return None
+
+
+def _without(model: Any) -> str:
+    split = layers_in(model, SplitEmbedding)
+    if split:
+        return (
+            f"{split[0].name!r} is split already: change which tokens train by replace_split, with "
+            "layer.to_split().thaw(...), freeze or grow; or call combine_embedding first."
+        )
+    if not isinstance(model, keras.Layer):
+        return f"Pass a Keras model. Received: {model!r} (of type {type(model).__name__})."
+    return "A model whose layers Keras cannot find, because it does not hold them in attributes, cannot be split."
+
+
+def _refusal(layer: Any) -> str:
+    """Why a layer cannot be split, or ""."""
+    if getattr(layer, "quantization_mode", None) is not None:
+        return f"is quantized ({layer.quantization_mode}). Split the model first, then quantize its other layers."
+    if getattr(layer, "lora_enabled", False) or getattr(layer, "lora_rank", None):
+        return "has LoRA. Enable LoRA on other layers, or save the model, which merges it, and load it again."
+    if type(layer).call not in {each.call for each in _KNOWN} or type(layer).embeddings not in _EMBEDDINGS:
+        return (
+            "computes in a way of its own, which a split layer would not. A keras.layers.Embedding or "
+            "ReversibleEmbedding can be split; update Keras and KerasHub if it is one of theirs."
+        )
+    if not layer.built:
+        return "has no weights yet. Call the model once, or build it."
+    if layer.embeddings.dtype not in DTYPES:
+        return f"is stored as {layer.embeddings.dtype}; {', '.join(DTYPES)} can be split."
+    return ""
+
+
+_EMBEDDINGS = {each.embeddings for each in _KNOWN}

@@ -1,0 +1,110 @@
+"""What a model's tokens are called: names of tokens go in; ids, and what new ids are called, come out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.errors import SplitError, VocabularyError
+from splitembed.vocabulary import read_vocabulary, resolve_ids
+
+
+class Names:
+    """The names of a model's tokens, and of those that are added to them.
+
+    Args:
+        index: token to id; None where tokens have no names.
+        tokens: the names in id order where the split is to keep them, else None.
+        num_tokens: how many the model has.
+    """
+
+    def __init__(self, index: Mapping[str, int] | None, tokens: Sequence[str] | None, num_tokens: int) -> None:
+        self.index, self.tokens, self.num_tokens = index, tokens, num_tokens
+
+    def chosen(self, selection: Any) -> NDArray[np.int64]:
+        """The ids of tokens that the model has, ascending, each once; see `resolve_ids`."""
+        return np.unique(resolve_ids(selection, self.num_tokens, self.index))
+
+    def new(self, new_tokens: Any) -> list[str] | int:
+        """What to add: the names, where the split keeps names, else how many.
+
+        Raises:
+            SplitError: neither a number nor different names; or a name that another id has.
+        """
+        if isinstance(new_tokens, (int, np.integer)) and not isinstance(new_tokens, bool) and new_tokens >= 0:
+            end = self.num_tokens + int(new_tokens)
+            return int(new_tokens) if self.tokens is None else list(self.tokens[self.num_tokens : end])
+        names = [new_tokens] if isinstance(new_tokens, str) else new_tokens
+        if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) and each for each in names):
+            raise SplitError(f"`new_tokens` must be a number, or a list of names. Received: {new_tokens!r}.")
+        if len(set(names)) != len(names):
+            raise SplitError(f"`new_tokens` must be different from each other. Received: {names!r}.")
+        for expected, name in enumerate(names, self.num_tokens):
+            self._refuse_other_place(name, expected)
+        return len(names) if self.tokens is None else list(names)
+
+    def _refuse_other_place(self, name: str, expected: int) -> None:
+        if self.index is None or name not in self.index:
+            return
+        found = self.index[name]
+        if found < self.num_tokens:
+            raise SplitError(f"{name!r} is no new token: it has the id {found}. Name it in `trainable_tokens`.")
+        if found != expected:
+            raise SplitError(
+                f"The new token {name!r} has the id {found} in the vocabulary, and would get {expected}: the model has "
+                f"{self.num_tokens} tokens, and new ones follow in the order in which they are named."
+            )
+
+
+def names_of(model: Any, vocabulary: Any, num_tokens: int) -> Names:
+    """Finds what a model's tokens are called.
+
+    Args:
+        model: a KerasHub task knows its tokenizer; of others, nothing is known.
+        vocabulary: whatever `read_vocabulary` reads, or a KerasHub tokenizer; None for what the model knows.
+        num_tokens: how many rows its embedding has: more than there are names where a table was padded, fewer where
+            the names of new tokens follow.
+    """
+    if vocabulary is None or _is_tokenizer(vocabulary):
+        tokenizer = vocabulary or getattr(getattr(model, "preprocessor", None), "tokenizer", None)
+        return Names(TokenizerIndex(tokenizer) if _is_tokenizer(tokenizer) else None, None, num_tokens)
+    read = read_vocabulary(vocabulary, padding=None, unknown=None)
+    if not read.has_strings:
+        raise VocabularyError("`vocabulary` must have strings: name ids where there are none, and leave it out.")
+    return Names(read.index, read.tokens if read.num_tokens >= num_tokens else None, num_tokens)
+
+
+def _is_tokenizer(value: Any) -> bool:
+    return hasattr(value, "token_to_id") and hasattr(value, "id_to_token")
+
+
+class TokenizerIndex(Mapping[str, int]):
+    """The ids of a KerasHub tokenizer's tokens, asked for one by one: its vocabulary may have 256,000.
+
+    >>> from types import SimpleNamespace
+    >>> tokens = ["<unk>", "the"]
+    >>> tokenizer = SimpleNamespace(
+    ...     token_to_id=lambda token: tokens.index(token) if token in tokens else 0, id_to_token=tokens.__getitem__)
+    >>> index = TokenizerIndex(tokenizer)
+    >>> index["the"], "cat" in index
+    (1, False)
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __getitem__(self, token: str) -> int:
+        try:
+            found = self._tokenizer.token_to_id(token)
+        except (KeyError, ValueError):  # some kinds raise, others give the id of an unknown token, or None
+            raise KeyError(token) from None
+        if found is None or self._tokenizer.id_to_token(int(found)) != token:
+            raise KeyError(token)
+        return int(found)
+
+    def __len__(self) -> int:
+        return int(self._tokenizer.vocabulary_size())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tokenizer.get_vocabulary())

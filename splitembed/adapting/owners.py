@@ -1,0 +1,120 @@
+"""What holds a split layer is saved with it: an owner whose config is its constructor's would make a plain one again.
+
+Such an owner becomes of a class of the same name, that is saved as what it was and what was split in it.
+"""
+
+from typing import Any
+
+import keras
+from keras.src.models.functional import Functional, functional_like_constructor
+
+from splitembed.adapting.choosing import layers_in
+from splitembed.adapting.placing import owners_of, put_layer
+from splitembed.carrying import Rows
+from splitembed.layer import SplitEmbedding
+
+_EMBEDDINGS = (keras.layers.Embedding, SplitEmbedding)
+_MADE: dict[Any, type] = {}  # the class that remembers, by the plain one
+
+
+@keras.saving.register_keras_serializable(package="splitembed")
+class RemembersSplits:
+    """Mixed into an owner's class: its config is that of the plain owner, with the split layers' beside it."""
+
+    _plain: type
+
+    def get_config(self) -> dict[str, Any]:
+        """The plain owner as Keras serializes it, and each split layer at its place among the embeddings."""
+        plain = _as(self, self._plain, keras.saving.serialize_keras_object)
+        plain.pop("compile_config", None)  # the whole has one
+        if "trainable" in plain["config"] and _trains_splits_alone(self):
+            plain["config"]["trainable"] = False  # it is made frozen again, and then split
+        places = enumerate(layers_in(self, _EMBEDDINGS))
+        splits = {
+            str(place): keras.saving.serialize_keras_object(each)
+            for place, each in places
+            if isinstance(each, SplitEmbedding)
+        }
+        return {"plain": plain, "splits": splits}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the owner, and puts the split layers in the places of plain ones."""
+        owner = keras.saving.deserialize_keras_object(config["plain"])
+        embeddings = layers_in(owner, _EMBEDDINGS)
+        for place, layer_config in config["splits"].items():
+            old = embeddings[int(place)]
+            if not isinstance(old, SplitEmbedding):  # an inner owner may have seen to it
+                new = keras.saving.deserialize_keras_object(layer_config)
+                if not new.built:
+                    new.build()
+                put_split(owner, old, new)
+        return owner
+
+
+def put_split(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
+    """Puts a layer in another one's place as `put_layer` does; owners remember split layers, and forget plain ones."""
+    owners = owners_of(model, old)
+    put_layer(model, old, new, rows)
+    for owner in owners:
+        if layers_in(owner, SplitEmbedding):
+            _remember(owner)
+        elif isinstance(owner, RemembersSplits):
+            object.__setattr__(owner, "__class__", owner._plain)
+    return model
+
+
+def _remember(owner: Any) -> None:
+    if not isinstance(owner, RemembersSplits) and not _has_layers_in_config(owner):
+        object.__setattr__(owner, "__class__", _remembering(type(owner)))
+
+
+def _has_layers_in_config(owner: Any) -> bool:
+    """Whether the config says of each layer what it is, as those of plain functional and Sequential models do."""
+    kind = type(owner)
+    if kind.get_config is keras.Sequential.get_config:
+        return True
+    return kind.get_config is Functional.get_config and bool(functional_like_constructor(kind))
+
+
+def _remembering(kind: Any) -> type:
+    if kind in _MADE:
+        return _MADE[kind]
+    contents: dict[str, Any] = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    if hasattr(kind, "save_to_preset"):
+        contents["save_to_preset"] = _no_preset
+    made = _MADE[kind] = type(kind.__name__, (RemembersSplits, kind), {**contents, "_plain": kind})
+    # any class of this name leads to the same from_config, so each may take the last one's place
+    keras.saving.register_keras_serializable(package="splitembed", name=RemembersSplits.__name__)(made)
+    return made
+
+
+def _no_preset(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Refuses: presets are for plain models, and hold no frozen table.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"{self.name!r} holds a SplitEmbedding, which a preset cannot. Save the small table by save_trainable beside "
+        "the base model's preset, or the whole model by save; or make it plain first, by combine_embedding."
+    )
+
+
+def _as(owner: Any, kind: type, action: Any) -> Any:
+    """What an action gives of an object that is of another class meanwhile."""
+    own = type(owner)
+    object.__setattr__(owner, "__class__", kind)
+    try:
+        return action(owner)
+    finally:
+        object.__setattr__(owner, "__class__", own)
+
+
+def _trains_splits_alone(owner: Any) -> bool:
+    of_splits = {id(each) for layer in layers_in(owner, SplitEmbedding) for each in layer.variables}
+    return not any(each.trainable for each in owner.variables if id(each) not in of_splits)

@@ -1,0 +1,152 @@
+"""A layer leaves and another comes, in its place everywhere: in graphs, in attributes, in lists, under wrappers.
+
+The object stays the one that it was, with another class and another state, so that whatever refers to it finds the new
+layer there. What the model knew of the old one's shape is worked out again; if that fails, all is as it was before.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras.src.backend import compute_output_spec  # no public way traces a layer's own call for its shapes
+
+from splitembed.carrying import Rows, compile_like
+from splitembed.errors import SplitError
+from splitembed.layer import SplitEmbedding
+
+Undo = list[Callable[[], None]]
+_SIZES = ("vocabulary_size", "vocab_size")  # what owners call the number of tokens, to make their embedding again
+# what a split layer knows of the time before it; put beside Keras's state, as Keras would track it
+WAS_TRAINABLE, _LENT_BY = "_was_trainable", "_lent_by"
+_TRACED = ("train_function", "test_function", "predict_function", "generate_function")
+
+
+def put_layer(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
+    """Puts a layer in another one's place, in a model and in all that it holds.
+
+    What holds a `SplitEmbedding` is trainable from then on, so that its rows are: all else in it keeps its own flag.
+
+    Args:
+        model: holds `old`, or is it.
+        old: an embedding. As an object it stays, and is the new layer from then on.
+        new: a built one of the same dim, and at least as many tokens.
+        rows: for each row of the new layer's weight the old one's, or -1, whose optimizer slots go on where the model
+            is compiled; None for a model that is not.
+
+    Returns:
+        The model.
+
+    Raises:
+        SplitError: a layer was built for the old number of tokens; nothing has changed then.
+    """
+    owners, undo = owners_of(model, old), Undo()
+    before, num_tokens, num_new = _weight(old), old.input_dim, new.input_dim
+    was_trainable, lent_by = old.trainable, old.__dict__.get(_LENT_BY, ())
+    try:
+        _become(old, new, undo)
+        for owner in owners if num_new != num_tokens else ():
+            _set_sizes(owner, num_tokens, num_new, undo)
+            _shape_again(owner, old, undo)
+    except Exception as error:
+        for step in reversed(undo):
+            step()
+        raise SplitError(f"{model.name!r} has {num_tokens} tokens and cannot have {num_new}: {error}") from error
+    for owner in lent_by:
+        owner._trainable = False
+    if isinstance(old, SplitEmbedding):
+        old.__dict__.setdefault(WAS_TRAINABLE, was_trainable)
+        old.__dict__[_LENT_BY] = _let_train(owners)
+    for owner in owners:
+        _forget_traces(owner)
+        if getattr(owner, "compiled", False) and rows is not None:
+            compile_like(owner, owner, {id(_weight(old)): before}, rows)
+    return model
+
+
+def owners_of(model: Any, layer: Any) -> list[Any]:
+    """The layers and models that hold a layer, each once; those that others hold come before them."""
+    found = {id(each): each for each in model._flatten_layers() if each is not layer and is_in(layer, each)}
+    return list(reversed(found.values()))
+
+
+def is_in(layer: Any, owner: Any) -> bool:
+    """Whether a layer is another one, or inside it."""
+    return isinstance(owner, keras.Layer) and any(each is layer for each in owner._flatten_layers())
+
+
+def _weight(layer: Any) -> Any:
+    if not layer.built:
+        return None
+    return layer.trainable_rows if isinstance(layer, SplitEmbedding) else layer.embeddings
+
+
+def _become(old: Any, new: Any, undo: Undo) -> None:
+    """Gives an object the class and the state of another one; its place in graphs stays its own."""
+    kind, state = type(old), old.__dict__
+    new.__dict__.update({name: state[name] for name in ("_inbound_nodes", "_outbound_nodes")})
+    undo.append(lambda: _set_state(old, kind, state))
+    _set_state(old, type(new), new.__dict__)
+
+
+def _set_state(layer: Any, kind: type, state: dict[str, Any]) -> None:
+    object.__setattr__(layer, "__class__", kind)  # Keras's own __setattr__ would track what it sees
+    object.__setattr__(layer, "__dict__", state)
+
+
+def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> None:
+    for name in _SIZES:
+        if vars(owner).get(name) == old:
+            undo.append(lambda name=name: setattr(owner, name, old))  # type: ignore[misc]
+            setattr(owner, name, new)
+
+
+def _shape_again(owner: Any, layer: Any, undo: Undo) -> None:
+    """Works out the shapes of symbolic tensors that follow from a layer's, in the graph of a functional model."""
+    graph = owner if hasattr(owner, "_nodes_by_depth") else getattr(owner, "_functional", None)
+    if graph is None:
+        return
+    changed: set[int] = set()
+    for depth in sorted(graph._nodes_by_depth, reverse=True):
+        for node in graph._nodes_by_depth[depth]:
+            follows = any(id(each) in changed for each in node.input_tensors)
+            if not node.is_input and (follows or is_in(layer, node.operation)):
+                outputs = keras.tree.flatten(_spec_of(node, layer))
+                for tensor, output in zip(node.outputs, outputs, strict=True):
+                    if tensor.shape != output.shape:
+                        changed.add(id(tensor))
+                        _set_shape(tensor, output.shape, undo)
+
+
+def _spec_of(node: Any, layer: Any) -> Any:
+    """The symbolic output of a node; a layer that holds the changed one is traced, as it may misjudge its own shape."""
+    operation, arguments = node.operation, node.arguments
+    if isinstance(operation, keras.Layer) and arguments.args:
+        operation._assert_input_compatibility(arguments.args[0])
+    is_opaque = is_in(layer, operation) and operation is not layer and not hasattr(operation, "_nodes_by_depth")
+    try:
+        if is_opaque:
+            return compute_output_spec(operation.call, *arguments.args, **arguments.kwargs)
+        return operation.compute_output_spec(*arguments.args, **arguments.kwargs)
+    except Exception as error:
+        kind = type(operation).__name__
+        raise SplitError(f"its {operation.name!r} (a {kind}) was built for the old number. {error}") from error
+
+
+def _set_shape(tensor: Any, shape: Any, undo: Undo) -> None:
+    name, old = ("_shape" if hasattr(tensor, "_shape") else "shape"), tensor.shape
+    undo.append(lambda: setattr(tensor, name, old))
+    setattr(tensor, name, shape)
+
+
+def _let_train(owners: list[Any]) -> list[Any]:
+    """Makes frozen owners trainable, and gives them back: what else they hold was frozen one by one with them."""
+    frozen = [owner for owner in owners if not owner.trainable]
+    for owner in frozen:
+        owner._trainable = True
+    return frozen
+
+
+def _forget_traces(owner: Any) -> None:
+    for name in _TRACED:
+        if vars(owner).get(name) is not None:
+            setattr(owner, name, None)
