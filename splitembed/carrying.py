@@ -1,6 +1,5 @@
 """An optimizer on the variables of before goes in; one on those of now leaves, with the state of the rows that stay."""
 
-from functools import partial
 from typing import Any
 
 import keras
@@ -8,44 +7,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
+Carried = dict[int, tuple[Any, Rows]]  # by a new variable's `id`: the old one, and for each row the old row, or -1
 
 
-def compile_like(model: Any, replaced: Any, old_of: dict[int, Any], rows: Rows) -> None:
-    """Compiles a model as another one, or itself, was compiled, with the optimizer carried over.
+def compile_again(model: Any, carried: Carried) -> None:
+    """Compiles a model as it was compiled, for the variables that it has now, with the optimizer carried over.
 
-    Args:
-        model: compiled.
-        replaced: what to compile. If it is the same one, whatever else its class keeps at `compile` stays, such as a
-            sampler.
-        old_of, rows: as `carry_optimizer` takes them.
+    Whatever else its class keeps at `compile`, such as a sampler, stays.
     """
     old = model.optimizer
     made_again = None if old is None else type(old).from_config(old.get_config())
-    recompile = partial(keras.Model.compile, model) if replaced is model else replaced.compile
-    recompile(**{**model._compile_config.config, "optimizer": made_again})
+    keras.Model.compile(model, **{**model._compile_config.config, "optimizer": made_again})
     if getattr(old, "built", False):
-        replaced.optimizer.build(replaced.trainable_variables)
-        carry_optimizer(old, replaced.optimizer, old_of, rows)
+        model.optimizer.build(model.trainable_variables)
+        carry_optimizer(old, model.optimizer, carried)
 
 
-def carry_optimizer(old: Any, new: Any, old_of: dict[int, Any], rows: Rows) -> None:
+def carry_optimizer(old: Any, new: Any, carried: Carried) -> None:
     """Copies an optimizer's state to one that is built on partly other variables.
 
     Args:
         old, new: of the same class, both built.
-        old_of: the old variable of a new one, by the new one's `id`; others are the same in both.
-        rows: `(num_trainable,)`, the old row of each row of those new variables, or -1.
+        carried: the variables that are not the same in both, and whose slots go along row by row.
     """
     if hasattr(old, "inner_optimizer"):
-        carry_optimizer(old.inner_optimizer, new.inner_optimizer, old_of, rows)
+        carry_optimizer(old.inner_optimizer, new.inner_optimizer, carried)
     old_slots, new_slots = _slots(old), _slots(new)
     for name, slots in new_slots.items():
         for index, variable in enumerate(new._trainable_variables):
-            before = old_of.get(id(variable), variable)
+            before, rows = carried.get(id(variable), (variable, None))
             place = next((i for i, each in enumerate(old._trainable_variables) if each is before), None)
             if place is not None and slots[index] is not None:
-                carried = rows if id(variable) in old_of else None
-                _carry(name, old_slots[name][place], slots[index], variable, carried)
+                _carry(name, old_slots[name][place], slots[index], variable, rows)
     for before, after in zip(_others(old, old_slots), _others(new, new_slots), strict=True):
         after.assign(before)
 

@@ -8,6 +8,7 @@ from keras import ops
 from splitembed import LazyAdam, PartialEmbedding, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.replacing import replace_split
+from splitembed.reversible import SplitReversibleEmbedding
 
 DIM, TOKENS = 4, ["", "[UNK]", "a", "b", "c", "d", "e"]
 MATRIX = np.random.default_rng(0).normal(size=(len(TOKENS), DIM)).astype(np.float32)
@@ -251,12 +252,35 @@ class TwoNumbers(keras.Model):
 
 
 @pytest.mark.parametrize("make", [lambda layer: keras.Sequential([Holder(layer)]), TwoNumbers])
-def test_models_that_cannot_be_rebuilt_are_refused_by_name_and_stay_whole(make):
+def test_a_layer_is_replaced_where_no_constructor_could_take_it(make):
     layer = SplitEmbedding(split_of())
-    model = make(layer)
-    before = model(np.array([[1, 2]]))
-    model.compile("adam", "mse")
-    with pytest.raises(SplitError, match="does not hold the layer .* in an attribute|takes no .inputs, outputs."):
-        replace_split(model, layer, layer.to_split().thaw(["a"]))
-    assert model.compiled and layer in model._flatten_layers()
-    assert np.array_equal(model(np.array([[1, 2]])), before)
+    model, ids = make(layer), np.array([[1, 2, 6]])
+    before = ops.convert_to_numpy(model(ids))
+    model.compile("sgd", "mse")
+    replaced = replace_split(model, layer, layer.to_split().thaw(["a"]))
+    assert replaced is model and model.compiled and np.array_equal(ops.convert_to_numpy(model(ids)), before)
+    model.fit(ids, before + 1, verbose=0)
+    changed = (ops.convert_to_numpy(model(ids)) != before).any(axis=-1)
+    assert changed.tolist() == [[True, True, False]]  # [UNK] and "a", and not "e"
+
+
+@pytest.mark.parametrize("tie_weights", [True, False])
+def test_a_language_model_goes_on_with_more_tokens(tie_weights):
+    split, reverse = split_of(), None if tie_weights else SplitTable.from_matrix(MATRIX[::-1], [2], vocabulary=TOKENS)
+    layer = SplitReversibleEmbedding(split, tie_weights, reverse_split=reverse, name="words")
+    ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(ids, layer(layer(ids), reverse=True))
+    model.compile(keras.optimizers.Adam(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    batch = np.array([[1, 2, 3]]), np.array([[2, 3, 4]])
+    model.fit(*batch, verbose=0)
+    splits = [layer.to_split(), *([] if tie_weights else [layer.reverse_embedding.to_split()])]
+    before, slots = model.predict(batch[0], verbose=0), [np.array(each) for each in model.optimizer.variables[2:]]
+    grown = [each.grow(["new"], seed=0).thaw(["a"]) for each in splits]
+    replace_split(model, "words", grown[0], new_reverse_split=None if tie_weights else grown[1])
+    assert model.output_shape == (None, None, len(TOKENS) + 1)
+    np.testing.assert_allclose(model.predict(batch[0], verbose=0)[..., :-1], before, rtol=1e-5, atol=1e-6)
+    for now, then in zip(model.optimizer.variables[2:], slots, strict=True):
+        assert np.array_equal(ops.convert_to_numpy(now)[: len(then)], then)
+    model.fit(*batch, verbose=0)
+    with pytest.raises(SplitError, match="`new_reverse_split` is for|must have the 8 tokens"):
+        replace_split(model, "words", layer.to_split(), new_reverse_split=split)

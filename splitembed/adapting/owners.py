@@ -10,7 +10,7 @@ from keras.src.models.functional import Functional, functional_like_constructor
 
 from splitembed.adapting.choosing import layers_in
 from splitembed.adapting.placing import owners_of, put_layer
-from splitembed.carrying import Rows
+from splitembed.carrying import Carried
 from splitembed.layer import SplitEmbedding
 
 _EMBEDDINGS = (keras.layers.Embedding, SplitEmbedding)
@@ -24,7 +24,7 @@ class RemembersSplits:
     _plain: type
 
     def get_config(self) -> dict[str, Any]:
-        """The plain owner as Keras serializes it, and each split layer at its place among the embeddings."""
+        """The plain owner as Keras serializes it, split layers at their places among embeddings, and what is frozen."""
         plain = _as(self, self._plain, keras.saving.serialize_keras_object)
         plain.pop("compile_config", None)  # the whole has one
         if "trainable" in plain["config"] and _trains_splits_alone(self):
@@ -35,7 +35,9 @@ class RemembersSplits:
             for place, each in places
             if isinstance(each, SplitEmbedding)
         }
-        return {"plain": plain, "splits": splits}
+        flags = [each.trainable for each in layers_in(self, keras.Layer) if not isinstance(each, SplitEmbedding)]
+        frozen = [place for place, flag in enumerate(flags) if not flag]
+        return {"plain": plain, "splits": splits, "frozen": frozen, "num_layers": len(flags)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -49,13 +51,14 @@ class RemembersSplits:
                 if not new.built:
                     new.build()
                 put_split(owner, old, new)
+        _set_flags(owner, config["frozen"], config["num_layers"])
         return owner
 
 
-def put_split(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
+def put_split(model: Any, old: Any, new: Any, carried: Carried | None = None) -> Any:
     """Puts a layer in another one's place as `put_layer` does; owners remember split layers, and forget plain ones."""
     owners = owners_of(model, old)
-    put_layer(model, old, new, rows)
+    put_layer(model, old, new, carried)
     for owner in owners:
         if layers_in(owner, SplitEmbedding):
             _remember(owner)
@@ -91,6 +94,16 @@ def _remembering(kind: Any) -> type:
     # any class of this name leads to the same from_config, so each may take the last one's place
     keras.saving.register_keras_serializable(package="splitembed", name=RemembersSplits.__name__)(made)
     return made
+
+
+def _set_flags(owner: Any, frozen: list[int], num_layers: int) -> None:
+    """Freezes the layers that were frozen, of which a constructor's config says nothing: else they would train on."""
+    layers = [each for each in layers_in(owner, keras.Layer) if not isinstance(each, SplitEmbedding)]
+    if len(layers) != num_layers:  # some are made when the owner is built, and have the flags that this gives them
+        return
+    for place, layer in enumerate(layers):  # owners come before what they hold, which their flag is handed down to
+        if layer.trainable != (place not in frozen):
+            layer.trainable = place not in frozen
 
 
 def _no_preset(self: Any, *args: Any, **kwargs: Any) -> None:

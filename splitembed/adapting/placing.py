@@ -5,33 +5,32 @@ layer there. What the model knew of the old one's shape is worked out again; if 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras.src.backend import compute_output_spec  # no public way traces a layer's own call for its shapes
 
-from splitembed.carrying import Rows, compile_like
+from splitembed.carrying import Carried, compile_again
 from splitembed.errors import SplitError
 from splitembed.layer import SplitEmbedding
 
 Undo = list[Callable[[], None]]
 _SIZES = ("vocabulary_size", "vocab_size")  # what owners call the number of tokens, to make their embedding again
-# what a split layer knows of the time before it; put beside Keras's state, as Keras would track it
-WAS_TRAINABLE, _LENT_BY = "_was_trainable", "_lent_by"
 _TRACED = ("train_function", "test_function", "predict_function", "generate_function")
 
 
-def put_layer(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
+def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) -> Any:
     """Puts a layer in another one's place, in a model and in all that it holds.
 
-    What holds a `SplitEmbedding` is trainable from then on, so that its rows are: all else in it keeps its own flag.
+    What holds a plain embedding is trainable once that is split, so that its rows are: all else keeps its own flag.
 
     Args:
         model: holds `old`, or is it.
         old: an embedding. As an object it stays, and is the new layer from then on.
-        new: a built one of the same dim, and at least as many tokens.
-        rows: for each row of the new layer's weight the old one's, or -1, whose optimizer slots go on where the model
-            is compiled; None for a model that is not.
+        new: one of the same dim.
+        carried: as `carry_optimizer` takes it, where the model may be compiled: it is then compiled again; None where
+            it is made from a config, which compiles it later.
 
     Returns:
         The model.
@@ -40,8 +39,8 @@ def put_layer(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
         SplitError: a layer was built for the old number of tokens; nothing has changed then.
     """
     owners, undo = owners_of(model, old), Undo()
-    before, num_tokens, num_new = _weight(old), old.input_dim, new.input_dim
-    was_trainable, lent_by = old.trainable, old.__dict__.get(_LENT_BY, ())
+    was_split, num_tokens, num_new = isinstance(old, SplitEmbedding), old.input_dim, new.input_dim
+    before = Before.of(old)
     try:
         _become(old, new, undo)
         for owner in owners if num_new != num_tokens else ():
@@ -51,16 +50,39 @@ def put_layer(model: Any, old: Any, new: Any, rows: Rows | None = None) -> Any:
         for step in reversed(undo):
             step()
         raise SplitError(f"{model.name!r} has {num_tokens} tokens and cannot have {num_new}: {error}") from error
-    for owner in lent_by:
-        owner._trainable = False
-    if isinstance(old, SplitEmbedding):
-        old.__dict__.setdefault(WAS_TRAINABLE, was_trainable)
-        old.__dict__[_LENT_BY] = _let_train(owners)
+    if not isinstance(old, SplitEmbedding):
+        before.freeze_again()
+    else:
+        old.__dict__["_before"] = before if was_split else Before(before.trainable, _let_train(owners))
     for owner in owners:
         _forget_traces(owner)
-        if getattr(owner, "compiled", False) and rows is not None:
-            compile_like(owner, owner, {id(_weight(old)): before}, rows)
+        if getattr(owner, "compiled", False) and carried is not None:
+            compile_again(owner, carried)
     return model
+
+
+@dataclass
+class Before:
+    """What a split layer knows of the plain one that it was; no list, or Keras would look for layers to save in it.
+
+    Args:
+        trainable: the plain layer's flag.
+        lent_by: owners that were frozen, and are trainable for this layer's sake.
+    """
+
+    trainable: bool
+    lent_by: list[Any]
+
+    @classmethod
+    def of(cls, layer: Any) -> "Before":
+        """What a layer knows; of a plain one its flag; of one that was never plain, that it trains."""
+        known: Before | None = layer.__dict__.get("_before")
+        return known or cls(layer.trainable or isinstance(layer, SplitEmbedding), [])
+
+    def freeze_again(self) -> None:
+        """Freezes the owners, but not what they hold: that has its flags still."""
+        for owner in self.lent_by:
+            owner._trainable = False
 
 
 def owners_of(model: Any, layer: Any) -> list[Any]:
@@ -72,12 +94,6 @@ def owners_of(model: Any, layer: Any) -> list[Any]:
 def is_in(layer: Any, owner: Any) -> bool:
     """Whether a layer is another one, or inside it."""
     return isinstance(owner, keras.Layer) and any(each is layer for each in owner._flatten_layers())
-
-
-def _weight(layer: Any) -> Any:
-    if not layer.built:
-        return None
-    return layer.trainable_rows if isinstance(layer, SplitEmbedding) else layer.embeddings
 
 
 def _become(old: Any, new: Any, undo: Undo) -> None:

@@ -1,6 +1,7 @@
 """A model goes in; out comes the same one, in which an embedding is split, or whole again."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from numpy.typing import NDArray
 from splitembed.adapting.choosing import REVERSIBLE, find_embedding, layers_in
 from splitembed.adapting.naming import Names, names_of
 from splitembed.adapting.owners import put_split
-from splitembed.adapting.placing import WAS_TRAINABLE
+from splitembed.adapting.placing import Before
 from splitembed.errors import SplitError
 from splitembed.export import to_dense
 from splitembed.initializers import Initializer, Seed
 from splitembed.layer import SplitEmbedding, _backend
 from splitembed.reversible import SplitReversibleEmbedding
+from splitembed.spec import LIVE, SplitSpec
 from splitembed.split import SplitTable
 
 _SHARED = ("name", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
@@ -43,7 +45,8 @@ def split_embedding(
     No output changes by a bit, and neither does any other layer's `trainable`; a model that was frozen as a whole holds
     one layer that trains now. The table itself becomes the frozen one, untouched and where it lies, so that it has the
     same fingerprint in every model that was made of this base. A compiled model stays so, and its optimizer goes on;
-    what else is compiled, and holds the layer too, must be compiled again.
+    what else is compiled, and holds the layer too, must be compiled again. The slots of the chosen rows go along; of an
+    untied table's rows of logits they begin anew.
 
     Args:
         model: any Keras model that has a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a
@@ -73,7 +76,8 @@ def split_embedding(
         raise SplitError("Nothing would train: name `trainable_tokens`, `new_tokens` or both.")
     splits = [_named(table, names).grow(new, oov_initializer=initializer, seed=seed) for table in tables_of(dense)]
     made = split_like(dense, *(each.thaw(ids) for each in splits))
-    return put_split(model, dense, made, np.concatenate([np.full(num_new, -1), ids]))
+    rows = np.concatenate([np.full(num_new, -1), ids])
+    return put_split(model, dense, made, {id(made.trainable_rows): (dense.embeddings, rows)})
 
 
 def combine_embedding(model: Any) -> Any:
@@ -96,9 +100,9 @@ def combine_embedding(model: Any) -> Any:
         raise SplitError(f"{getattr(model, 'name', model)!r} has no SplitEmbedding to combine.")
     made = [to_dense(layer) for layer in layers]
     for layer, dense in zip(layers, made, strict=True):
-        dense.trainable = layer.__dict__.get(WAS_TRAINABLE, True)
-        remap = layer.to_split().remap
-        put_split(model, layer, dense, np.where(remap < 0, ~remap, -1).astype(np.int64))
+        dense.trainable = Before.of(layer).trainable
+        remap = layer.to_split().remap.astype(np.int64)
+        put_split(model, layer, dense, {id(dense.embeddings): (layer.trainable_rows, np.maximum(~remap, -1))})
     return model
 
 
@@ -127,6 +131,24 @@ def split_like(dense: Any, split: SplitTable, reverse_split: SplitTable | None =
     made.build()
     made.mask_zero = made.supports_masking = dense.mask_zero  # a pretrained model masks id 0 whatever its row is
     return made
+
+
+def split_again(old: Any, split: SplitTable, reverse_split: SplitTable | None = None) -> SplitEmbedding:
+    """Makes a split layer with the options of another one, on other splits; built if that is."""
+    config = {**old.get_config(), "split": _live(split)}
+    if reverse_split is not None:
+        config["reverse_split"] = _live(reverse_split)
+    new: SplitEmbedding = type(old).from_config(config)
+    if old.built:
+        new.build()
+    return new
+
+
+def _live(split: SplitTable) -> dict[str, Any]:
+    """What a config says of a split, which is found by it as long as it is in use."""
+    spec = SplitSpec.of(split)
+    LIVE[spec] = split
+    return asdict(spec)
 
 
 def _all_frozen(rows: NDArray[Any], dtype: str) -> SplitTable:
