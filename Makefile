@@ -1,4 +1,5 @@
-# The one door: `make` lists the targets. Everything lives in .venv, .venv-oldest and .data, which git ignores.
+# The one door: `make` lists the targets. Everything lives in .venv, .venv-oldest, .venv-keras-hub and .data,
+# which git ignores.
 
 PYTHON ?= python3
 # The last Python that TensorFlow 2.18 runs on is 3.12.
@@ -14,8 +15,8 @@ ON_EVERY_BACKEND := tests/test_every_backend.py tests/gradients tests/test_parti
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-oldest test-backends test-gpu lint types check format coverage notebooks data sample bench newsgroups \
-	golden build clean
+.PHONY: help install demo test test-all test-oldest test-backends test-keras-hub test-gpu lint types check format coverage \
+	notebooks data sample bench newsgroups golden build clean
 
 help:  ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +40,13 @@ help:  ## list the targets
 	.venv-oldest/bin/python $(PIP_INSTALL) --editable '.[test]' 'tensorflow==2.18.*' 'keras==3.6.*'
 	@mkdir -p $(@D) && touch $@
 
+# KerasHub needs the newest Keras, and TensorFlow Text beside it.
+.venv-keras-hub/stamps/test: setup.cfg pyproject.toml
+	@echo "Installing KerasHub and what it needs into .venv-keras-hub: some minutes the first time."
+	$(PYTHON) -m venv .venv-keras-hub
+	.venv-keras-hub/bin/python $(PIP_INSTALL) --editable '.[test-keras-hub]'
+	@mkdir -p $(@D) && touch $@
+
 install: .venv/stamps/core  ## make .venv and install splitembed into it
 
 demo: .venv/stamps/core  ## do the main job on the embedded sample, offline
@@ -49,6 +57,7 @@ test: .venv/stamps/test  ## run the tests, but for the slow ones; TESTS= names s
 
 test-all: .venv/stamps/test .venv/stamps/bench-peers data  ## run every test, on fetched data and against PyTorch too
 	$(BIN)/python $(PYTEST)
+	$(MAKE) test-keras-hub
 
 test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and Keras 3.6
 	.venv-oldest/bin/python $(PYTEST) -m "not slow" $(TESTS)
@@ -56,6 +65,9 @@ test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and K
 test-backends: .venv/stamps/test .venv/stamps/backends  ## run the static form's tests on JAX and PyTorch
 	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_jax_distribution.py $(ON_EVERY_BACKEND)
 	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) $(ON_EVERY_BACKEND)
+
+test-keras-hub: .venv-keras-hub/stamps/test  ## run the tests on KerasHub's models
+	.venv-keras-hub/bin/python $(PYTEST) tests/kerashub
 
 test-gpu: .venv/stamps/test  ## run the checks for a CUDA device; without one they are skipped, and say so
 	$(BIN)/python -m pytest -m gpu tests/test_gpu.py
@@ -98,5 +110,6 @@ build: .venv/stamps/dev  ## make the sdist and the wheel in dist/
 	$(BIN)/python -m build
 
 clean:  ## remove everything that make has made, but for the fetched data
-	rm -rf .venv .venv-oldest build dist *.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-keras-hub build dist *.egg-info .coverage .coverage.* .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find splitembed tests -name __pycache__ -prune -exec rm -rf {} +

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from splitembed.registration import register_with_keras
 
 if TYPE_CHECKING:
+    from splitembed.adapting import combine_embedding as combine_embedding
+    from splitembed.adapting import load_trainable as load_trainable
+    from splitembed.adapting import split_embedding as split_embedding
     from splitembed.build import build_split as build_split
     from splitembed.convert import save_frozen as save_frozen
-    from splitembed.adapting import combine_embedding as combine_embedding
-    from splitembed.adapting import split_embedding as split_embedding
     from splitembed.coverage import CoverageReport as CoverageReport
     from splitembed.coverage import measure_coverage as measure_coverage
     from splitembed.coverage import report_coverage as report_coverage
@@ -57,6 +58,7 @@ _MODULE_OF = {
     "GradientGate": "gradients",
     "keep_gradient_rows": "gradients",
     "keep_gradient_where": "gradients",
+    "load_trainable": "adapting",
     "measure_coverage": "coverage",
     "LazyAdagrad": "optimizers",
     "LazyAdam": "optimizers",

@@ -15,34 +15,66 @@ from splitembed.tables import FrozenTable, open_frozen
 from splitembed.vectors import WordVectors
 from splitembed.vectors.writing import GLOVE, Rows, write_vectors
 
-_SHARED = (("name", "name"), ("mask_zero", "mask_zero"), ("dtype", "dtype_policy"))  # options and a layer's attributes
+_SHARED = (  # options of a Keras layer, and the attributes of ours that hold them
+    ("name", "name"),
+    ("dtype", "dtype_policy"),
+    *(
+        (name, name)
+        for name in ("mask_zero", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
+    ),
+    *((name, name) for name in ("tie_weights", "logit_soft_cap", "reverse_dtype")),
+)
 
 
-def save_trainable(path: str | os.PathLike[str], split_or_layer: Any) -> None:
-    """Writes the small table alone: trainable rows, remap and vocabulary.
+def save_trainable(path: str | os.PathLike[str], split_or_layer_or_model: Any) -> None:
+    """Writes the small table alone: trainable rows, remap and vocabulary; of an untied layer, both its tables.
+
+    ```python
+    splitembed.save_trainable("tools.h5", model)    # some kB; load_trainable puts them on the same base model again
+    ```
 
     Args:
         path: where to write; an existing file is replaced as a whole.
-        split_or_layer: a `SplitTable`, or a `SplitEmbedding` with its rows as trained so far.
+        split_or_layer_or_model: a `SplitTable`; a `SplitEmbedding` with its rows as trained so far; or a model that has
+            one such layer.
 
     Raises:
-        SplitError: neither of the two.
+        SplitError: none of the three; or a model with no such layer, or several.
     """
-    _as_split(split_or_layer).save_trainable(path)
+    source = split_or_layer_or_model
+    if hasattr(source, "layers"):  # a Keras model; Keras is not imported for a split alone
+        source = _only_layer(source)
+    reverse = getattr(source, "reverse_embedding", None)
+    _as_split(source).save_trainable(path, reverse=None if reverse is None else reverse.to_split())
+
+
+def _only_layer(model: Any) -> Any:
+    """The one layer of a model that has a split, that of an untied one's logits aside, which belongs to it."""
+    layers = [each for each in model._flatten_layers() if hasattr(each, "to_split")]
+    reverse = {id(getattr(each, "reverse_embedding", None)) for each in layers}
+    found = [each for each in layers if id(each) not in reverse]
+    if len(found) != 1:
+        names = ", ".join(repr(each.name) for each in found) or "none"
+        raise SplitError(
+            f"The model {model.name!r} must have exactly one SplitEmbedding to save; it has: {names}. Pass the layer."
+        )
+    return found[0]
 
 
 def to_dense(layer: Any) -> Any:
-    """Makes a plain `keras.layers.Embedding` of the same rows; it needs `(num_tokens, dim)` float32 of memory.
+    """Makes a plain Keras layer of the same rows; it needs `(num_tokens, dim)` float32 of memory.
 
     Args:
-        layer: a `SplitEmbedding`, or a `SplitTable`.
+        layer: a `SplitEmbedding`, a `SplitReversibleEmbedding`, or a `SplitTable`.
 
     Returns:
-        A built `keras.layers.Embedding` of the same name, dtype policy and `mask_zero`; all its rows train unless its
-        `trainable` is set to False. Frozen rows of low precision are widened to float32.
+        A built `keras.layers.Embedding`, or of a reversible layer a `keras.layers.ReversibleEmbedding`, with the same
+        name, dtype policy and options; all its rows train unless its `trainable` is set to False. Frozen rows of low
+        precision are widened to float32.
 
     Raises:
-        SplitError: neither of the two; or a layer with a combiner, in whose place an `Embedding` would give rows.
+        SplitError: none of these; a layer with a combiner, in whose place an `Embedding` would give rows; or a
+            reversible one where Keras has none.
     """
     import keras
 
@@ -52,12 +84,26 @@ def to_dense(layer: Any) -> Any:
             f"{layer.name!r} combines rows ({layer.combiner!r}), and a keras.layers.Embedding does not. Pass "
             "layer.to_split() for an Embedding of its rows, and combine what that gives."
         )
-    matrix = split.combine()
     options = {name: getattr(layer, attribute) for name, attribute in _SHARED if hasattr(layer, attribute)}
-    dense = keras.layers.Embedding(*matrix.shape, **options)
+    kind = keras.layers.Embedding if "tie_weights" not in options else _reversible(keras, layer)
+    reverse = getattr(layer, "reverse_embedding", None)
+    matrices = iter([split.combine(), *([] if reverse is None else [reverse.to_split().combine().T])])
+    # the weights start as the rows: drawing them first would take as long again
+    options["embeddings_initializer"] = lambda shape, dtype=None: keras.ops.cast(next(matrices), dtype)
+    dense = kind(split.num_tokens, split.dim, **options)
+    dense._parent_path = getattr(layer, "_parent_path", None)  # for the path of its variables
     dense.build()
-    dense.set_weights([matrix])
+    dense.embeddings_initializer = keras.initializers.get("uniform")
     return dense
+
+
+def _reversible(keras: Any, layer: Any) -> Any:
+    if not hasattr(keras.layers, "ReversibleEmbedding"):
+        raise SplitError(
+            f"Keras {keras.__version__} has no ReversibleEmbedding, which {layer.name!r} would become. Update Keras, "
+            "or pass layer.to_split() for an Embedding of its rows."
+        )
+    return keras.layers.ReversibleEmbedding
 
 
 def export_vectors(

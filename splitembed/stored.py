@@ -119,16 +119,29 @@ class StoredSplit(SplitBase):
             row_of=row_of,
         )
 
-    def save_trainable(self, path: str | os.PathLike[str], *, frozen_path: str | None = None) -> None:
+    def save_trainable(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        frozen_path: str | None = None,
+        reverse: "StoredSplit | None" = None,
+    ) -> None:
         """Writes the trainable rows, the remap and the vocabulary as a trainable.h5.
 
         Args:
             path: the file to make or replace.
             frozen_path: where it is to say that the frozen table is, absolute or relative to its own folder; by
                 default where that table was opened.
+            reverse: the split of the logits, where weights are not tied; the file then holds its rows and remap too.
+
+        Raises:
+            SplitError: `reverse` is for other tokens, or has another dim.
         """
         if frozen_path is None:
             frozen_path = "" if self.table is None or self.table.path is None else str(self.table.path)
+        if reverse is not None and reverse.vocabulary_fingerprint not in ("", self.vocabulary_fingerprint):
+            raise SplitError("The split of the logits has another vocabulary than the embedding's: one file has one.")
+        table = None if reverse is None else reverse._trainable_table()
         tables.write_trainable(
             path,
             self.trainable,
@@ -137,7 +150,11 @@ class StoredSplit(SplitBase):
             padding=self.padding,
             frozen_fingerprint=self.fingerprint,
             frozen_path=frozen_path,
+            reverse=table,
         )
+
+    def _trainable_table(self) -> tables.TrainableTable:
+        return tables.TrainableTable(self.trainable, self.remap, self.fingerprint, padding=self.padding)
 
     def with_frozen_dtype(self, dtype: str) -> "Self":
         """Returns the split with its frozen rows stored in another precision; they are widened as they are read.

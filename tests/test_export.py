@@ -10,8 +10,8 @@ import tensorflow as tf
 from fresh import run_fresh
 from models import IDS, TARGETS, WORDS, embeddings_in, functional, make_split, same_bits, sequential
 
-from splitembed import SplitEmbedding, SplitTable, save_trainable, tables, to_dense
-from splitembed.errors import MissingTableError, SplitError
+from splitembed import SplitEmbedding, SplitReversibleEmbedding, SplitTable, save_trainable, tables, to_dense
+from splitembed.errors import MissingTableError, SplitError, TableFormatError
 from splitembed.tracing import exports_fixed_shapes
 
 
@@ -81,6 +81,48 @@ def test_trainable_table_alone(layer, tmp_path):
         assert (list(found.vocabulary), found.padding) == (WORDS, 0)
         assert found.frozen_fingerprint == make_split().fingerprint
     assert (found.vectors != make_split().trainable).any()
+
+
+def test_trainable_table_of_a_model_is_that_of_its_only_layer(model, layer, tmp_path):
+    for name, given in (("model", model), ("layer", layer)):
+        save_trainable(tmp_path / name, given)
+    found, expected = (tables.open_trainable(tmp_path / name, verify=True) for name in ("model", "layer"))
+    same_bits(found.vectors, expected.vectors)
+    assert (found.remap_fingerprint, list(found.vocabulary)) == (expected.remap_fingerprint, WORDS)
+    assert found.reverse is None
+
+
+def test_a_model_with_several_split_layers_or_none_is_refused(tmp_path):
+    several = functional(*(SplitEmbedding(make_split(), name=name) for name in ("left", "right")))
+    none = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    for given, names in ((several, "'left', 'right'"), (none, "none")):
+        with pytest.raises(SplitError, match=f"must have exactly one SplitEmbedding to save; it has: {names}"):
+            save_trainable(tmp_path / "never.h5", given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_trainable_tables_of_an_untied_layer_are_in_one_file(tmp_path):
+    layer = SplitReversibleEmbedding(make_split(), tie_weights=False, reverse_split=make_split(1))
+    layer.build()
+    for part, value in ((layer, 5), (layer.reverse_embedding, 6)):
+        part.trainable_rows.assign(np.full(part.trainable_rows.shape, value))
+    save_trainable(tmp_path / "layer", layer)
+    save_trainable(tmp_path / "model", sequential(layer))
+    for name in ("layer", "model"):
+        found = tables.open_trainable(tmp_path / name, verify=True)
+        for table, split, value in ((found, make_split(), 5), (found.reverse, make_split(1), 6)):
+            assert table.vectors.shape == (2, 3) and (table.vectors == value).all()
+            assert table.frozen_fingerprint == split.fingerprint
+            same_bits(table.remap, split.remap)
+    with pytest.raises(TableFormatError, match="holds two trainable tables"):
+        SplitTable.open(tmp_path / "layer")
+
+
+def test_an_untied_layer_of_two_vocabularies_is_not_saved(tmp_path):
+    other = make_split(1).with_parts(vocabulary=["", "a", "b", "c", "d", "e"])
+    layer = SplitReversibleEmbedding(make_split(), tie_weights=False, reverse_split=other)
+    with pytest.raises(SplitError, match="has another vocabulary than the embedding's"):
+        save_trainable(tmp_path / "never.h5", layer)
 
 
 def test_a_shared_frozen_table_and_a_trained_one_predict_the_same(tmp_path):

@@ -76,9 +76,16 @@ def test_extras_are_stamps_that_setup_cfg_knows():
         "plots",
         "onnx",
         "litert",
+        "keras-hub",
     }
-    for_developers = {"test", "lint", "notebooks", "bench", "bench-peers", "dev", "backends"}
+    for_developers = {"test", "test-keras-hub", "lint", "notebooks", "bench", "bench-peers", "dev", "backends"}
     assert for_users | for_developers == set(config["options.extras_require"])
+
+
+@needs_make
+def test_all_tests_include_those_that_have_an_environment_of_their_own():
+    assert "pytest --numprocesses=2 tests/kerashub" in run_make("-n", "test-keras-hub")
+    assert "test-keras-hub" in run_make("-n", "test-all")
 
 
 def test_pyproject_holds_the_build_system_alone():

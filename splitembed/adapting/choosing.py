@@ -45,12 +45,18 @@ def layers_in(owner: Any, kind: Any) -> list[Any]:
 
 
 def _found(model: Any, layer: Any) -> Any:
-    candidates = layers_in(model, keras.layers.Embedding)
+    candidates, split = layers_in(model, keras.layers.Embedding), layers_in(model, SplitEmbedding)
     if layer is not None:
-        named = [each for each in candidates if each is layer or each.name == layer]
+        named, named_split = (
+            [each for each in layers if each is layer or each.name == layer] for layers in (candidates, split)
+        )
         if len(named) == 1:
             return named[0]
+        if named_split and not named:
+            raise _is_split(named_split[0])
         problem = f"`layer` names {'several' if named else 'none'} of them. Received: {layer!r}."
+    elif split:
+        raise _is_split(split[0])
     else:
         own = _token_embedding(model)
         if any(each is own for each in candidates):
@@ -71,13 +77,15 @@ def _token_embedding(model: Any) -> Any:
     return None
 
 
+def _is_split(layer: Any) -> SplitError:
+    return SplitError(
+        f"{layer.name!r} is split already: change which tokens train by replace_split, with "
+        "layer.to_split().thaw(...), freeze or grow; or call combine_embedding first. Another embedding must be named "
+        "by `layer`."
+    )
+
+
 def _without(model: Any) -> str:
-    split = layers_in(model, SplitEmbedding)
-    if split:
-        return (
-            f"{split[0].name!r} is split already: change which tokens train by replace_split, with "
-            "layer.to_split().thaw(...), freeze or grow; or call combine_embedding first."
-        )
     if not isinstance(model, keras.Layer):
         return f"Pass a Keras model. Received: {model!r} (of type {type(model).__name__})."
     return "A model whose layers Keras cannot find, because it does not hold them in attributes, cannot be split."
@@ -89,7 +97,7 @@ def _refusal(layer: Any) -> str:
         return f"is quantized ({layer.quantization_mode}). Split the model first, then quantize its other layers."
     if getattr(layer, "lora_enabled", False) or getattr(layer, "lora_rank", None):
         return "has LoRA. Enable LoRA on other layers, or save the model, which merges it, and load it again."
-    if type(layer).call not in {each.call for each in _KNOWN} or type(layer).embeddings not in _EMBEDDINGS:
+    if any(getattr(type(layer), name) not in known for name, known in _METHODS.items()):
         return (
             "computes in a way of its own, which a split layer would not. A keras.layers.Embedding or "
             "ReversibleEmbedding can be split; update Keras and KerasHub if it is one of theirs."
@@ -101,4 +109,7 @@ def _refusal(layer: Any) -> str:
     return ""
 
 
-_EMBEDDINGS = {each.embeddings for each in _KNOWN}
+# what makes an output of ids; a class may have its own of anything else
+_METHODS = {
+    name: {getattr(each, name) for each in _KNOWN} for name in ("__call__", "call", "compute_mask", "embeddings")
+}

@@ -30,11 +30,11 @@ class Names:
         """What to add: the names, where the split keeps names, else how many.
 
         Raises:
-            SplitError: neither a number nor different names; or a name that another id has.
+            SplitError: neither a number nor different names; a name that another id has; or a number of which the
+                vocabulary has too few names.
         """
         if isinstance(new_tokens, (int, np.integer)) and not isinstance(new_tokens, bool) and new_tokens >= 0:
-            end = self.num_tokens + int(new_tokens)
-            return int(new_tokens) if self.tokens is None else list(self.tokens[self.num_tokens : end])
+            return int(new_tokens) if self.tokens is None else self._following(int(new_tokens))
         names = [new_tokens] if isinstance(new_tokens, str) else new_tokens
         if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) and each for each in names):
             raise SplitError(f"`new_tokens` must be a number, or a list of names. Received: {new_tokens!r}.")
@@ -43,6 +43,15 @@ class Names:
         for expected, name in enumerate(names, self.num_tokens):
             self._refuse_other_place(name, expected)
         return len(names) if self.tokens is None else list(names)
+
+    def _following(self, count: int) -> list[str]:
+        names = [] if self.tokens is None else list(self.tokens[self.num_tokens : self.num_tokens + count])
+        if len(names) < count:
+            raise SplitError(
+                f"`new_tokens` is {count}, and the vocabulary names {len(names)} of them after the model's "
+                f"{self.num_tokens} tokens: give the names as `new_tokens`, or a `vocabulary` that has them."
+            )
+        return names
 
     def _refuse_other_place(self, name: str, expected: int) -> None:
         if self.index is None or name not in self.index:

@@ -47,9 +47,9 @@ class RemembersSplits:
         for place, layer_config in config["splits"].items():
             old = embeddings[int(place)]
             if not isinstance(old, SplitEmbedding):  # an inner owner may have seen to it
-                new = keras.saving.deserialize_keras_object(layer_config)
-                if not new.built:
-                    new.build()
+                new = keras.saving.deserialize_keras_object({**layer_config, "build_config": None})
+                new._parent_path = old._parent_path
+                new.build()
                 put_split(owner, old, new)
         _set_flags(owner, config["frozen"], config["num_layers"])
         return owner

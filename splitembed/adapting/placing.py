@@ -110,10 +110,15 @@ def _set_state(layer: Any, kind: type, state: dict[str, Any]) -> None:
 
 
 def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> None:
+    """In attributes, and in the config that Keras makes of a constructor's arguments."""
+    config = getattr(getattr(owner, "_auto_config", None), "config", {})
     for name in _SIZES:
         if vars(owner).get(name) == old:
             undo.append(lambda name=name: setattr(owner, name, old))  # type: ignore[misc]
             setattr(owner, name, new)
+        if config.get(name) == old:
+            undo.append(lambda name=name: config.update({name: old}))  # type: ignore[misc]
+            config[name] = new
 
 
 def _shape_again(owner: Any, layer: Any, undo: Undo) -> None:
@@ -134,13 +139,12 @@ def _shape_again(owner: Any, layer: Any, undo: Undo) -> None:
 
 
 def _spec_of(node: Any, layer: Any) -> Any:
-    """The symbolic output of a node; a layer that holds the changed one is traced, as it may misjudge its own shape."""
+    """The symbolic output of a node; layers are traced, as what they say of their shape may be what they were given."""
     operation, arguments = node.operation, node.arguments
-    if isinstance(operation, keras.Layer) and arguments.args:
-        operation._assert_input_compatibility(arguments.args[0])
-    is_opaque = is_in(layer, operation) and operation is not layer and not hasattr(operation, "_nodes_by_depth")
     try:
-        if is_opaque:
+        if isinstance(operation, keras.Layer) and operation is not layer and not hasattr(operation, "_nodes_by_depth"):
+            if arguments.args:
+                operation._assert_input_compatibility(arguments.args[0])
             return compute_output_spec(operation.call, *arguments.args, **arguments.kwargs)
         return operation.compute_output_spec(*arguments.args, **arguments.kwargs)
     except Exception as error:

@@ -128,6 +128,8 @@ def split_like(dense: Any, split: SplitTable, reverse_split: SplitTable | None =
         made = SplitReversibleEmbedding(split, reverse_split=reverse_split, **options)
     else:
         made = SplitEmbedding(split, **options)
+    made.copies_rows = True
+    made._parent_path = dense._parent_path  # for the path of its variables
     made.build()
     made.mask_zero = made.supports_masking = dense.mask_zero  # a pretrained model masks id 0 whatever its row is
     return made
@@ -139,6 +141,7 @@ def split_again(old: Any, split: SplitTable, reverse_split: SplitTable | None = 
     if reverse_split is not None:
         config["reverse_split"] = _live(reverse_split)
     new: SplitEmbedding = type(old).from_config(config)
+    new._parent_path = old._parent_path
     if old.built:
         new.build()
     return new

@@ -4,14 +4,16 @@
     write_trainable                 rows, remap -> trainable.h5   open_trainable  -> TrainableTable
     check_pair, open_pair           refuse tables that do not belong together
 
-The format, versions 1 and 2
-============================
+The format, versions 1 to 3
+===========================
 
 Both files are plain HDF5 that every HDF5 from 1.8 (2008) on reads. Names, attributes and datasets not listed here carry
 no meaning and are to be ignored. Text attributes are scalar UTF-8 strings of fixed length, padded with NUL, "" being
 one NUL (a reader accepts strings of variable length too); integer attributes are scalars of any integer type (written
-as int64). Datasets are written contiguous, without filters, and little-endian; a
-reader must also accept other layouts, filters and byte orders, since tools that copy HDF5 files change them.
+as int64). Datasets are written contiguous, without filters, and little-endian, but for a remap of 4096 tokens or more
+of which nine tenths have the row after the last token's, which goes through shuffle and gzip. A reader must also accept
+other layouts, the filters shuffle, gzip and fletcher32, and other byte orders, since tools that copy HDF5 files change
+them.
 
 frozen.h5
     attribute `format`              text, "splitembed.frozen"
@@ -39,7 +41,7 @@ frozen.h5
 
 trainable.h5
     attribute `format`                  text, "splitembed.trainable"
-    attribute `format_version`          integer, 1; a reader refuses a higher one
+    attribute `format_version`          integer, 1, or 3 with a group `reverse`; a reader refuses a higher one
     attribute `fingerprint`             text, of the trainable rows
     attribute `remap_fingerprint`       text, of the remap
     attribute `vocabulary_fingerprint`  text, of the vocabulary; "" if there is no group `vocabulary`
@@ -53,6 +55,10 @@ trainable.h5
                                         `vectors`
     dataset   `vocabulary/utf8`         as `words/utf8`: the tokens in id order; no group `vocabulary` where ids have no
     dataset   `vocabulary/offsets`      strings. uint64 (num_tokens + 1,)
+
+    An embedding whose weights are not tied has a second table, that of its logits, for the same tokens. Only in version
+    3, it is in the datasets `reverse/vectors` and `reverse/remap` and in the attributes `reverse_fingerprint`,
+    `reverse_remap_fingerprint`, `reverse_frozen_fingerprint` and `reverse_padding`, each as the one without `reverse`.
 
 Fingerprints
     "sha256:" and the 64 lower-case hexadecimal digits of SHA-256 (FIPS 180-4) over bytes in this order, numbers
@@ -90,7 +96,8 @@ from splitembed.tables.pairing import check_pair, open_pair
 from splitembed.tables.precision import decode_rows, dtype_name, encode_rows
 from splitembed.tables.search import SEARCH_PATH, find_frozen, is_frozen, search_path
 from splitembed.tables.streaming import FrozenWriter
-from splitembed.tables.trainable import TrainableTable, open_trainable, write_trainable
+from splitembed.tables.trainable import TrainableTable, open_trainable
+from splitembed.tables.trainable_writing import write_trainable
 from splitembed.tables.writing import write_frozen
 
 __all__ = [

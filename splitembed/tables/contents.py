@@ -1,5 +1,6 @@
 """What our files must hold: an open file and a name enter; the attribute or dataset leaves, or is refused by name."""
 
+import math
 import os
 from typing import Any
 
@@ -7,10 +8,11 @@ import h5py
 import numpy as np
 
 from splitembed.errors import SplitError, TableFormatError
+from splitembed.tables.chunks import fault_of_chunks
 
 PathLike = str | os.PathLike[str]
 
-FORMAT_VERSION = 2  # the newest that is read; files are written in the oldest that can hold them
+FORMAT_VERSION = 3  # the newest that is read; files are written in the oldest that can hold them
 FROZEN_NAME, TRAINABLE_NAME = "frozen.h5", "trainable.h5"
 FROZEN_FORMAT, TRAINABLE_FORMAT = "splitembed.frozen", "splitembed.trainable"
 OPENERS = {FROZEN_FORMAT: "open_frozen", TRAINABLE_FORMAT: "open_trainable"}
@@ -101,10 +103,17 @@ def dataset(file: h5py.File, name: str, dtypes: tuple[np.dtype[Any], ...], ndim:
     if found.ndim != ndim or found.dtype.newbyteorder("=") not in dtypes:
         expected = f"{ndim} axes and dtype {' or '.join(map(str, dtypes))}"
         raise damaged(file, f"`{name}` must have {expected}; found shape {found.shape} and dtype {found.dtype}.")
-    num_bytes, stored = found.size * found.dtype.itemsize, found.id.get_storage_size()
-    if stored < num_bytes and not (stored and found.id.get_create_plist().get_nfilters()):
-        raise damaged(file, f"`{name}` has shape {found.shape}, {num_bytes} bytes; {stored} of them were written.")
+    fault = _fault_of_bytes(found)
+    if fault:
+        raise damaged(file, f"`{name}` has shape {found.shape}: {fault}")
     return found
+
+
+def _fault_of_bytes(found: h5py.Dataset) -> str:
+    if found.chunks and found.id.get_create_plist().get_nfilters():
+        return fault_of_chunks(found)
+    num_bytes, stored = math.prod(found.shape) * found.dtype.itemsize, found.id.get_storage_size()
+    return f"{num_bytes} bytes; {stored} of them were written." if stored < num_bytes else ""
 
 
 def _lies_elsewhere(found: h5py.Dataset, file: h5py.File) -> bool:

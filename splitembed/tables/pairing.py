@@ -75,13 +75,18 @@ def open_pair(
         The trainable and the frozen table.
 
     Raises:
-        TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
+        TableFormatError: a file that is foreign, cut short, damaged, too new, or being written; or one of two tables.
         FingerprintError: tables that do not belong together.
         FileNotFoundError: a table is not there.
     """
     path = Path(directory)
     path = path / TRAINABLE_NAME if path.is_dir() else path
     trainable = open_trainable(path, verify=verify)
+    if trainable.reverse is not None:
+        raise TableFormatError(
+            f"{path} holds two trainable tables, of an embedding whose weights are not tied, and a frozen table makes "
+            "no pair with them. Load it onto the model that it belongs to, by load_trainable."
+        )
     if frozen is None:
         frozen = _find_frozen(path, trainable, verify, memory_map)
     elif not isinstance(frozen, FrozenTable):

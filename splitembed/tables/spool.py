@@ -10,15 +10,29 @@ from numpy.typing import DTypeLike, NDArray
 
 from splitembed.tables.fingerprints import Fingerprint, little_endian, row_blocks
 
-
-def create_dataset(file: h5py.File, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> h5py.Dataset:
-    """Makes a contiguous little-endian dataset."""
-    return file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"))
+_CHUNK_BYTES = 1 << 20  # what HDF5 holds of a dataset in memory, unless told otherwise
 
 
-def store_array(file: h5py.File, name: str, array: Any, fingerprint: Fingerprint) -> None:
-    """Copies an array or a memory map into a new dataset, about 4 MiB at a time, and hashes it on the way."""
-    stored = create_dataset(file, name, array.shape, array.dtype)
+def create_dataset(file: h5py.File, name: str, shape: tuple[int, ...], dtype: DTypeLike, **layout: Any) -> h5py.Dataset:
+    """Makes a little-endian dataset, contiguous unless told otherwise."""
+    return file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"), **layout)
+
+
+def store_array(file: h5py.File, name: str, array: Any, fingerprint: Fingerprint, *, compressed: bool = False) -> None:
+    """Copies an array or a memory map into a new dataset, about 4 MiB at a time, and hashes it on the way.
+
+    Args:
+        file: open for writing.
+        name: of the dataset.
+        array: what to copy; with `compressed` of one axis and not empty.
+        fingerprint: that grows by it.
+        compressed: by shuffle and gzip, in chunks, which cannot be mapped; every HDF5 reads them.
+    """
+    layout: dict[str, Any] = {}
+    if compressed:
+        chunk = min(len(array), _CHUNK_BYTES // array.dtype.itemsize)
+        layout = {"chunks": (chunk,), "shuffle": True, "compression": "gzip"}
+    stored = create_dataset(file, name, array.shape, array.dtype, **layout)
     for block in row_blocks(len(array), array.dtype.itemsize * math.prod(array.shape[1:])):
         part = little_endian(array[block])
         fingerprint.add(part)

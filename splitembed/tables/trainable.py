@@ -1,26 +1,23 @@
-"""trainable.h5: trainable rows, remap and vocabulary enter; they leave again, to be paired with their frozen table."""
+"""trainable.h5 read: a path enters; trainable rows, remap and vocabulary leave, to be paired with a frozen table."""
 
+import dataclasses
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from splitembed.arrays import ALIGNMENT, as_read_only
-from splitembed.errors import SplitError
+from splitembed.arrays import as_read_only
 from splitembed.tables import contents, files
 from splitembed.tables.contents import TRAINABLE_FORMAT, PathLike
-from splitembed.tables.fingerprints import Fingerprint, describe_rows, fingerprint_remap, fingerprint_rows
+from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows
 from splitembed.tables.mapping import map_or_read, read
-from splitembed.tables.precision import encode_rows
-from splitembed.tables.spool import store_array
-from splitembed.tables.stored_words import open_words, store_words
+from splitembed.tables.stored_words import open_words
 from splitembed.words import Words
 
+REVERSE = "reverse"  # what the second of two tables in one file is called
 _MAPPED_FILES_CAN_BE_REPLACED = os.name == "posix"  # elsewhere a model could not be saved where it was opened
 
 
@@ -40,6 +37,8 @@ class TrainableTable:
         vocabulary_fingerprint: of `vocabulary`; "" without one.
         path: the file, absolute; None for a table in memory.
         mapped: whether `vectors` is a map of the file, so that a model's weight is all the memory that they take.
+        reverse: of an embedding whose weights are not tied, what its logits train, for the same tokens: another frozen
+            table's fingerprint, rows, remap and padding.
     """
 
     vectors: NDArray[np.float32]
@@ -53,92 +52,15 @@ class TrainableTable:
     vocabulary_fingerprint: str = ""
     path: Path | None = None
     mapped: bool = False
+    reverse: "TrainableTable | None" = None
 
 
-def write_trainable(
-    path: PathLike,
-    vectors: ArrayLike,
-    remap: ArrayLike,
-    *,
-    vocabulary: Sequence[str] | None = None,
-    padding: int | None = None,
-    frozen_fingerprint: str,
-    frozen_path: str = "",
-) -> str:
-    """Writes a trainable.h5.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "trainable.h5"
-    ...     _ = write_trainable(path, [[0.5, 0.5]], [1, ~0, 0], vocabulary=["the", "usr", "of"],
-    ...                         frozen_fingerprint="sha256:...")
-    ...     table = open_trainable(path)
-    ...     print(table.vectors.tolist(), table.remap.tolist(), list(table.vocabulary))
-    [[0.5, 0.5]] [1, -1, 0] ['the', 'usr', 'of']
-
-    Args:
-        path: the file to make or replace, as a whole and at once.
-        vectors: `(num_trainable, dim)`; stored as float32.
-        remap: `(num_tokens,)` integers: `>= 0` is a row of the frozen table, `< 0` is row `~remap[id]` of `vectors`.
-        vocabulary: the tokens in id order, or None.
-        padding: the padding id, or None.
-        frozen_fingerprint: of the frozen table that `remap` points into.
-        frozen_path: where that table is, unless it lies beside `path`.
-
-    Returns:
-        The fingerprint of the trainable rows.
-
-    Raises:
-        SplitError: arguments that do not fit together.
-        VocabularyError: a token that cannot be stored.
-    """
-    given, places = np.asarray(vectors), _remap_array(remap)
-    _check_arguments(given, places, vocabulary, padding)
-    rows, _ = encode_rows(given, "float32")
-    with files.publishing(path, TRAINABLE_FORMAT, alignment=ALIGNMENT) as file:
-        contents.store_text(file, frozen_fingerprint=frozen_fingerprint, frozen_path=frozen_path)
-        if padding is not None:
-            file.attrs["padding"] = padding
-        of_rows, of_remap = Fingerprint(), Fingerprint()
-        store_array(file, "vectors", rows, of_rows)
-        store_array(file, "remap", places, of_remap)
-        store_words(file, "vocabulary", vocabulary)
-        fingerprint = of_rows.finish(describe_rows("float32", *rows.shape))
-        contents.store_text(file, fingerprint=fingerprint, remap_fingerprint=of_remap.finish())
-    return fingerprint
-
-
-def _remap_array(remap: ArrayLike) -> NDArray[np.int32]:
-    array = np.asarray(remap)
-    if not array.size:
-        array = array.astype(np.int32)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise SplitError(f"`remap` must be integers (num_tokens,); found {array.dtype} {array.shape}.")
-    narrow = array.astype(np.int32)
-    if not np.array_equal(narrow, array):
-        raise SplitError("`remap` must fit int32: a table holds at most 2**31 rows.")
-    return narrow
-
-
-def _check_arguments(
-    rows: NDArray[Any], remap: NDArray[np.int32], vocabulary: Sequence[str] | None, padding: int | None
-) -> None:
-    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise SplitError(f"`vectors` must be real numbers (num_trainable, dim); found {rows.dtype} {rows.shape}.")
-    fault = _fault_of_remap(remap, len(rows))
-    if fault:
-        raise SplitError(fault)
-    if vocabulary is not None and len(vocabulary) != len(remap):
-        raise SplitError(f"`vocabulary` must have one token for each id: {len(vocabulary)} tokens, {len(remap)} ids.")
-    if padding is not None and not 0 <= padding < len(remap):
-        raise SplitError(f"`padding` must be an id from 0 to {len(remap) - 1}; found {padding}.")
-
-
-def _fault_of_remap(remap: NDArray[np.int32], num_trainable: int) -> str:
+def fault_of_remap(remap: NDArray[np.int32], num_trainable: int, name: str = "remap") -> str:
+    """Says which entry of a remap names a trainable row that is not there; "" if none does."""
     if remap.min(initial=0) >= -num_trainable:
         return ""
     token_id = int(np.argmax(remap < -num_trainable))
-    return f"`remap[{token_id}]` names trainable row {~int(remap[token_id])}; there are {num_trainable} of them."
+    return f"`{name}[{token_id}]` names trainable row {~int(remap[token_id])}; there are {num_trainable} of them."
 
 
 def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
@@ -147,6 +69,7 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
     No handle stays open. The map shows the file as it was opened, also after `path` is replaced or deleted.
 
     >>> import tempfile
+    >>> from splitembed.tables import write_trainable
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "trainable.h5"
     ...     fingerprint = write_trainable(path, [[0.5]], [~0, 0], padding=1, frozen_fingerprint="sha256:...")
@@ -165,28 +88,46 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
         TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
     """
     with files.reading(path, TRAINABLE_FORMAT) as file:
-        rows = contents.dataset(file, "vectors", (np.dtype(np.float32),), 2)
-        vectors, mapped = map_or_read(file, rows, _MAPPED_FILES_CAN_BE_REPLACED, scattered=False)
-        remap = read(contents.dataset(file, "remap", (np.dtype(np.int32),), 1))
-        fault = _fault_of_remap(remap, len(vectors))
-        if fault:
-            raise contents.damaged(file, fault)
-        if verify:
-            _verify(file, vectors, remap)
-        return TrainableTable(
-            vectors,
-            as_read_only(remap),
-            vocabulary=open_words(file, "vocabulary", len(remap), verify),
-            padding=contents.index_attribute(file, "padding", len(remap)),
+        table = _table(file, "", verify)
+        return dataclasses.replace(
+            table,
+            vocabulary=open_words(file, "vocabulary", len(table.remap), verify),
+            vocabulary_fingerprint=contents.text_attribute(file, "vocabulary_fingerprint"),
+            frozen_path=contents.text_attribute(file, "frozen_path"),
             path=Path(path).absolute(),
-            mapped=mapped,
-            **{name: contents.text_attribute(file, name) for name in _TEXT_ATTRIBUTES},
+            reverse=_reverse(file, table, verify),
         )
 
 
-_TEXT_ATTRIBUTES = ("fingerprint", "remap_fingerprint", "vocabulary_fingerprint", "frozen_fingerprint", "frozen_path")
+def _table(file: h5py.File, of: str, verify: bool) -> TrainableTable:
+    """Rows, remap and padding under their plain names, or under those that begin with `reverse`."""
+    group, prefix = (f"{of}/", f"{of}_") if of else ("", "")
+    rows = contents.dataset(file, f"{group}vectors", (np.dtype(np.float32),), 2)
+    vectors, mapped = map_or_read(file, rows, _MAPPED_FILES_CAN_BE_REPLACED, scattered=False)
+    remap = read(contents.dataset(file, f"{group}remap", (np.dtype(np.int32),), 1))
+    fault = fault_of_remap(remap, len(vectors), f"{group}remap")
+    if fault:
+        raise contents.damaged(file, fault)
+    if verify:
+        contents.check_fingerprint(file, f"{prefix}fingerprint", fingerprint_rows(vectors))
+        contents.check_fingerprint(file, f"{prefix}remap_fingerprint", fingerprint_remap(remap))
+    return TrainableTable(
+        vectors,
+        as_read_only(remap),
+        contents.text_attribute(file, f"{prefix}frozen_fingerprint"),
+        padding=contents.index_attribute(file, f"{prefix}padding", len(remap)),
+        fingerprint=contents.text_attribute(file, f"{prefix}fingerprint"),
+        remap_fingerprint=contents.text_attribute(file, f"{prefix}remap_fingerprint"),
+        mapped=mapped,
+    )
 
 
-def _verify(file: h5py.File, vectors: NDArray[np.float32], remap: NDArray[np.int32]) -> None:
-    contents.check_fingerprint(file, "fingerprint", fingerprint_rows(vectors))
-    contents.check_fingerprint(file, "remap_fingerprint", fingerprint_remap(remap))
+def _reverse(file: h5py.File, table: TrainableTable, verify: bool) -> TrainableTable | None:
+    if REVERSE not in file:
+        return None
+    reverse = _table(file, REVERSE, verify)
+    contents.check_length(file, f"{REVERSE}/remap", len(reverse.remap), len(table.remap))
+    if reverse.vectors.shape[1] != table.vectors.shape[1]:
+        dims = f"{reverse.vectors.shape[1]}; `vectors` have {table.vectors.shape[1]}"
+        raise contents.damaged(file, f"`{REVERSE}/vectors` have dim {dims}.")
+    return reverse

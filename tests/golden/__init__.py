@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitembed.tables import FrozenWriter, write_frozen, write_trainable
+from splitembed.tables import FrozenWriter, TrainableTable, write_frozen, write_trainable
 
 FOLDER = Path(__file__).parent
 
@@ -27,7 +27,9 @@ VOCABULARY = ["", "the", "\udcd0 usr", "é", "É"]
 OLDER_NAMES = ["frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "trainable", "trainable-ids"]
 
 
-NAMES_OF = {1: OLDER_NAMES, 2: ["frozen-shared-rows"]}
+NAMES_OF = {1: OLDER_NAMES, 2: ["frozen-shared-rows"], 3: ["trainable-untied"]}
+REVERSE_BITS, REVERSE_REMAP = [[0x80000000, 0x3F800000], [0xFF800000, 0x00000001]], [0, ~1, 3, ~0, 1]
+OTHER_FINGERPRINT = "sha256:" + "5" * 64
 SHARED_WORDS, ROW_OF = ["the", "The", "é"], [1, 1, 0]
 
 
@@ -64,4 +66,15 @@ def write_all(folder: Path = FOLDER) -> None:
         words=SHARED_WORDS,
         row_of=np.array(ROW_OF),
         zero_row=2,
+    )
+    write_trainable(
+        places["trainable-untied"],
+        np.array(TRAINABLE_BITS, np.uint32).view(np.float32),
+        REMAP,
+        vocabulary=VOCABULARY,
+        padding=0,
+        frozen_fingerprint=writer.fingerprint,
+        reverse=TrainableTable(
+            np.array(REVERSE_BITS, np.uint32).view(np.float32), np.array(REVERSE_REMAP), OTHER_FINGERPRINT, padding=4
+        ),
     )

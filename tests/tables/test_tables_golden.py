@@ -11,7 +11,10 @@ from golden import (
     INT8_ROWS,
     INT8_SCALES,
     NAMES_OF,
+    OTHER_FINGERPRINT,
     REMAP,
+    REVERSE_BITS,
+    REVERSE_REMAP,
     ROW_OF,
     SHARED_WORDS,
     TRAINABLE_BITS,
@@ -81,6 +84,16 @@ def test_trainable_without_strings_or_rows():
     assert (table.vectors.shape, table.remap.shape) == ((0, 2), (0,))
     assert (table.vocabulary, table.vocabulary_fingerprint, table.padding) == (None, "", None)
     assert table.frozen_path == "../shared/glove.h5"
+
+
+def test_trainable_of_an_untied_embedding():
+    table = open_trainable(path_of("trainable-untied", 3), verify=True)
+    assert same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
+    assert (table.remap.tolist(), table.vocabulary, table.padding) == (REMAP, VOCABULARY, 0)
+    reverse = table.reverse
+    assert same_bits(reverse.vectors, bits(REVERSE_BITS, np.float32))
+    assert (reverse.remap.tolist(), reverse.padding) == (REVERSE_REMAP, 4)
+    assert (table.frozen_fingerprint, reverse.frozen_fingerprint) == (FINGERPRINT, OTHER_FINGERPRINT)
 
 
 def contents_of(path):
