@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from splitembed.cli_options import (
     vector_source,
 )
 from splitembed.errors import SplitEmbedError
+
+if TYPE_CHECKING:
+    from splitembed.tables import TrainableTable
 
 
 class _Command(click.Command):
@@ -209,11 +212,16 @@ def _describe_frozen(path: Path, verify: bool) -> str:
 
 
 def _describe_trainable(path: Path, verify: bool) -> str:
-    import numpy as np
-
     from splitembed.tables import open_trainable
 
     table = open_trainable(path, verify=verify)
+    logits = "" if table.reverse is None else f"\n\nlogits, not tied\n{_describe_rows(table.reverse)}"
+    return _describe_rows(table) + logits
+
+
+def _describe_rows(table: "TrainableTable") -> str:
+    import numpy as np
+
     shared = len(table.remap) - len(np.unique(table.remap))
     return (
         f"trainable table  {len(table.vectors):,} rows x {table.vectors.shape[1]}\n"

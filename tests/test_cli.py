@@ -67,6 +67,11 @@ def test_inspect_says_what_a_file_holds(folder, verify):
     assert "trainable" in run("inspect", "out/trainable.h5", *verify)
 
 
+def test_inspect_tells_of_both_tables_of_an_untied_layer(folder):
+    output = run("inspect", str(ROOT / "tests" / "golden" / "trainable-untied-v3.h5"))
+    assert output.count("trainable table  ") == 2 and "logits, not tied" in output
+
+
 def test_build_with_fallbacks(folder):
     (folder / "vocabulary.txt").write_text("\n[UNK]\nThe\nCAT\nzzz\n")
     arguments = ["build", "vocabulary.txt", "vectors.txt", "out", "--fallback", "upper", "--fallback", "lower"]
