@@ -1,13 +1,29 @@
 """An optimizer on the variables of before goes in; one on those of now leaves, with the state of the rows that stay."""
 
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import keras
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
-Carried = dict[int, tuple[Any, Rows]]  # by a new variable's `id`: the old one, and for each row the old row, or -1
+
+
+class Moved(NamedTuple):
+    """Where the rows of a new variable come from.
+
+    Args:
+        old: the variable that they were in.
+        rows: for each of its rows the old one's, or -1.
+        turned: which of the two variables has its rows as columns, if one has.
+    """
+
+    old: Any
+    rows: Rows
+    turned: Literal["", "old", "new"] = ""
+
+
+Carried = dict[int, Moved]  # by a new variable's `id`
 
 
 def compile_again(model: Any, carried: Carried) -> None:
@@ -35,10 +51,11 @@ def carry_optimizer(old: Any, new: Any, carried: Carried) -> None:
     old_slots, new_slots = _slots(old), _slots(new)
     for name, slots in new_slots.items():
         for index, variable in enumerate(new._trainable_variables):
-            before, rows = carried.get(id(variable), (variable, None))
+            moved = carried.get(id(variable))
+            before = variable if moved is None else moved.old
             place = next((i for i, each in enumerate(old._trainable_variables) if each is before), None)
             if place is not None and slots[index] is not None:
-                _carry(name, old_slots[name][place], slots[index], variable, rows)
+                _carry(name, old_slots[name][place], slots[index], variable, moved)
     for before, after in zip(_others(old, old_slots), _others(new, new_slots), strict=True):
         after.assign(before)
 
@@ -65,12 +82,15 @@ def _others(optimizer: Any, slots: dict[str, list[Any]]) -> list[Any]:
     return [each for each in optimizer.variables if id(each) not in known]
 
 
-def _carry(name: str, before: Any, after: Any, variable: Any, rows: Rows | None) -> None:
-    """Copies a slot; of the split's variable row by row."""
-    if rows is None or name == "_c":  # Adafactor's factor for the columns, which all rows share
+def _carry(name: str, before: Any, after: Any, variable: Any, moved: Moved | None) -> None:
+    """Copies a slot; of a moved variable row by row."""
+    if moved is None or (name == "_c" and not moved.turned):  # Adafactor's factor for the columns, which all rows share
         after.assign(before)
         return
     fresh = variable if name == "_model_variables_moving_average" else after  # an average of what stood still
-    values = np.array(keras.ops.convert_to_numpy(fresh))
-    values[rows >= 0] = keras.ops.convert_to_numpy(before)[rows[rows >= 0]]
+    values, state = np.array(keras.ops.convert_to_numpy(fresh)), keras.ops.convert_to_numpy(before)
+    if moved.turned and values.ndim != 2:
+        return  # a factor of Adafactor's for rows is one for columns then, and begins anew
+    own, source = (values.T if moved.turned == "new" else values), (state.T if moved.turned == "old" else state)
+    own[moved.rows >= 0] = source[moved.rows[moved.rows >= 0]]
     after.assign(values)

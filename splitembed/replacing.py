@@ -11,7 +11,7 @@ import numpy as np
 from splitembed.adapting.choosing import layers_in
 from splitembed.adapting.owners import put_split
 from splitembed.adapting.splitting import split_again
-from splitembed.carrying import Rows
+from splitembed.carrying import Moved, Rows
 from splitembed.errors import SplitError
 from splitembed.layer import SplitEmbedding
 from splitembed.life import carried_rows
@@ -67,7 +67,7 @@ def replace_split(
     variables = [each.trainable_rows for each in layers if each.built]
     made = [new, *([new.reverse_embedding] if len(splits) == 2 else [])]
     carried = {
-        id(each.trainable_rows): (before, of_each) for each, before, of_each in zip(made, variables, rows, strict=False)
+        id(each.trainable_rows): Moved(before, of_each) for each, before, of_each in zip(made, variables, rows, strict=False)
     }
     return put_split(model, old, new, carried)
 

@@ -14,6 +14,7 @@ from splitembed.carrying import Carried
 from splitembed.layer import SplitEmbedding
 
 _EMBEDDINGS = (keras.layers.Embedding, SplitEmbedding)
+_BY_NUMBER = ("save_lora_weights", "load_lora_weights")  # KerasHub's, which name layers by their number
 _MADE: dict[Any, type] = {}  # the class that remembers, by the plain one
 
 
@@ -21,7 +22,7 @@ _MADE: dict[Any, type] = {}  # the class that remembers, by the plain one
 class RemembersSplits:
     """Mixed into an owner's class: its config is that of the plain owner, with the split layers' beside it."""
 
-    _plain: type
+    _plain: Any
 
     def get_config(self) -> dict[str, Any]:
         """The plain owner as Keras serializes it, split layers at their places among embeddings, and what is frozen."""
@@ -53,6 +54,11 @@ class RemembersSplits:
                 put_split(owner, old, new)
         _set_flags(owner, config["frozen"], config["num_layers"])
         return owner
+
+    def __reduce__(self) -> Any:
+        """As the plain owner is pickled: this class is found by no name."""
+        arguments = super().__reduce__()[1]
+        return self._plain._unpickle_model, arguments
 
 
 def put_split(model: Any, old: Any, new: Any, carried: Carried | None = None) -> Any:
@@ -90,6 +96,9 @@ def _remembering(kind: Any) -> type:
     }
     if hasattr(kind, "save_to_preset"):
         contents["save_to_preset"] = _no_preset
+    for name in _BY_NUMBER:
+        if hasattr(kind, name):
+            contents[name] = _by_number(name)
     made = _MADE[kind] = type(kind.__name__, (RemembersSplits, kind), {**contents, "_plain": kind})
     # any class of this name leads to the same from_config, so each may take the last one's place
     keras.saving.register_keras_serializable(package="splitembed", name=RemembersSplits.__name__)(made)
@@ -116,6 +125,25 @@ def _no_preset(self: Any, *args: Any, **kwargs: Any) -> None:
         f"{self.name!r} holds a SplitEmbedding, which a preset cannot. Save the small table by save_trainable beside "
         "the base model's preset, or the whole model by save; or make it plain first, by combine_embedding."
     )
+
+
+def _by_number(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the plain owner does it.
+
+        Raises:
+            NotImplementedError: a second table, that of the logits, has a number of its own, so that all after it have
+                others than in the plain model.
+        """
+        untied = [each for each in layers_in(self, SplitEmbedding) if getattr(each, "reverse_embedding", None)]
+        if untied:
+            raise NotImplementedError(
+                f"{name} counts layers, and {untied[0].name!r}, whose weights are not tied, is two of them. Call "
+                "combine_embedding first, or save the whole model by save."
+            )
+        return getattr(self._plain, name)(self, *args, **kwargs)
+
+    return method
 
 
 def _as(owner: Any, kind: type, action: Any) -> Any:

@@ -11,6 +11,7 @@ from splitembed.adapting.choosing import REVERSIBLE, find_embedding, layers_in
 from splitembed.adapting.naming import Names, names_of
 from splitembed.adapting.owners import put_split
 from splitembed.adapting.placing import Before
+from splitembed.carrying import Moved
 from splitembed.errors import SplitError
 from splitembed.export import to_dense
 from splitembed.initializers import Initializer, Seed
@@ -45,8 +46,7 @@ def split_embedding(
     No output changes by a bit, and neither does any other layer's `trainable`; a model that was frozen as a whole holds
     one layer that trains now. The table itself becomes the frozen one, untouched and where it lies, so that it has the
     same fingerprint in every model that was made of this base. A compiled model stays so, and its optimizer goes on;
-    what else is compiled, and holds the layer too, must be compiled again. The slots of the chosen rows go along; of an
-    untied table's rows of logits they begin anew.
+    what else is compiled, and holds the layer too, must be compiled again.
 
     Args:
         model: any Keras model that has a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a
@@ -77,7 +77,10 @@ def split_embedding(
     splits = [_named(table, names).grow(new, oov_initializer=initializer, seed=seed) for table in tables_of(dense)]
     made = split_like(dense, *(each.thaw(ids) for each in splits))
     rows = np.concatenate([np.full(num_new, -1), ids])
-    return put_split(model, dense, made, {id(made.trainable_rows): (dense.embeddings, rows)})
+    carried = {id(made.trainable_rows): Moved(dense.embeddings, rows)}
+    if len(splits) == 2:
+        carried[id(made.reverse_embedding.trainable_rows)] = Moved(dense.reverse_embeddings, rows, "old")
+    return put_split(model, dense, made, carried)
 
 
 def combine_embedding(model: Any) -> Any:
@@ -101,9 +104,17 @@ def combine_embedding(model: Any) -> Any:
     made = [to_dense(layer) for layer in layers]
     for layer, dense in zip(layers, made, strict=True):
         dense.trainable = Before.of(layer).trainable
-        remap = layer.to_split().remap.astype(np.int64)
-        put_split(model, layer, dense, {id(dense.embeddings): (layer.trainable_rows, np.maximum(~remap, -1))})
+        carried = {id(dense.embeddings): Moved(layer.trainable_rows, _trainable_row_of_ids(layer))}
+        reverse = getattr(layer, "reverse_embedding", None)
+        if reverse is not None:
+            rows = _trainable_row_of_ids(reverse)
+            carried[id(dense.reverse_embeddings)] = Moved(reverse.trainable_rows, rows, "new")
+        put_split(model, layer, dense, carried)
     return model
+
+
+def _trainable_row_of_ids(layer: Any) -> NDArray[np.int64]:
+    return np.maximum(~layer.to_split().remap.astype(np.int64), -1)
 
 
 def tables_of(dense: Any) -> list[SplitTable]:
