@@ -9,7 +9,8 @@ WORKERS ?= 2
 
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-PYTEST := -m pytest --numprocesses=$(WORKERS)
+# Work that is stolen and not dealt out: the tests of a file stay on one worker, and with them what they share.
+PYTEST := -m pytest --dist=worksteal --numprocesses=$(WORKERS)
 ON_EVERY_BACKEND := tests/test_every_backend.py tests/gradients tests/test_partial.py tests/test_reversible.py \
 	tests/test_row_updates.py
 export TF_CPP_MIN_LOG_LEVEL ?= 3

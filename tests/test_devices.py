@@ -84,11 +84,16 @@ def fit(model, data, epochs=3, batch_size=BATCH) -> keras.Model:
     return model
 
 
+def on_two(make_model, data, **options) -> keras.Model:
+    """A model, trained on two devices."""
+    with two_replicas().scope():
+        model = make_model()
+    return fit(model, data, **options)
+
+
 def one_and_two(make_model, data, **options) -> tuple[keras.Model, keras.Model]:
     """The same model, trained on one device and on two."""
-    with two_replicas().scope():
-        on_two = make_model()
-    return fit(make_model(), data, **options), fit(on_two, data, **options)
+    return fit(make_model(), data, **options), on_two(make_model, data, **options)
 
 
 def replicas_of(variable) -> list[np.ndarray]:
@@ -246,7 +251,7 @@ def once(embedding, optimizer, loss) -> keras.Model:
 def test_each_replica_clips_its_own_gradient_as_with_any_layer_of_keras(make, clip, split):
     data, loss = distinct_ids(8), SUM  # of which each replica has one at a time
     one, two = one_and_two(lambda: once(SplitEmbedding(split), make(0.1, **clip), loss), data, batch_size=2)
-    _, theirs = one_and_two(lambda: once(stock(), keras.optimizers.SGD(0.1, **clip), loss), data, batch_size=2)
+    theirs = on_two(lambda: once(stock(), keras.optimizers.SGD(0.1, **clip), loss), data, batch_size=2)
     np.testing.assert_allclose(trained_rows(two), trained_rows(theirs), rtol=0, atol=TOLERANCE)
     assert np.abs(trained_rows(two) - trained_rows(one)).max() > 100 * TOLERANCE
 
@@ -259,7 +264,7 @@ def test_a_mean_loss_is_a_mean_of_means_in_a_smaller_last_batch(in_last_batch, w
         scale = 2 * float(keras.losses.MeanSquaredError()(tf.ones([1, 1]), tf.zeros([1, 1])))
     weights = scale * np.array([1.0] * 2 * BATCH + weights)
     one, two = one_and_two(lambda: once(SplitEmbedding(split), LazySGD(0.02), "mse"), (ids, targets))
-    _, theirs = one_and_two(lambda: once(stock(), keras.optimizers.SGD(0.02), "mse"), (ids, targets))
+    theirs = on_two(lambda: once(stock(), keras.optimizers.SGD(0.02), "mse"), (ids, targets))
     weighted = fit(once(SplitEmbedding(split), LazySGD(0.02), "mse"), (ids, targets, weights))
     np.testing.assert_allclose(trained_rows(two), trained_rows(theirs), rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(trained_rows(two), trained_rows(weighted), rtol=0, atol=TOLERANCE)

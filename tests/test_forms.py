@@ -25,7 +25,7 @@ def compiled(layer: SplitEmbedding):
 # Rows
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)  # XLA compiles anew for each
 @given(splits_and_ids())
 def test_both_forms_equal_numpy_to_the_bit_in_and_out_of_xla(case):
     split, ids = case
@@ -42,7 +42,7 @@ def test_both_forms_equal_numpy_to_the_bit_in_and_out_of_xla(case):
 KINDS = {"none": [0, 2, 3, 5], "only": [1, 4], "some": [0, 1, 2, 3, 4, 5], "one": [1]}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from(list(KINDS)), st.integers(0, 5), st.integers(0, 40)), min_size=1, max_size=4),
     st.randoms(use_true_random=False),
@@ -184,10 +184,15 @@ def trained(form: str, jit: bool, optimizer: keras.optimizers.Optimizer) -> np.n
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_is_the_same_in_both_forms_and_inside_xla(name):
     expected = trained("dynamic", False, OPTIMIZERS[name]())
-    for form, jit in (("static", False), ("static", True), ("auto", True)):
+    for form, jit in (("static", False), ("auto", True)):
         found = trained(form, jit, OPTIMIZERS[name]())
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=f"{form}, jit_compile={jit}")
     assert (expected != make_split().trainable).any()
+
+
+@pytest.mark.parametrize("name", ["Adam", "LazyAdam"])
+def test_inside_xla_auto_is_the_static_form_to_the_bit(name):
+    same_bits(trained("auto", True, OPTIMIZERS[name]()), trained("static", True, OPTIMIZERS[name]()))
 
 
 def test_every_optimizer_of_keras_is_tried():
