@@ -9,6 +9,7 @@ import keras
 from keras.src.models.functional import Functional, functional_like_constructor
 
 from splitembed.adapting.choosing import layers_in
+from splitembed.adapting.flags import Before, loses_flags, set_flags
 from splitembed.adapting.placing import owners_of, put_layer
 from splitembed.carrying import Carried
 from splitembed.layer import SplitEmbedding
@@ -28,7 +29,8 @@ class RemembersSplits:
         """The plain owner as Keras serializes it, split layers at their places among embeddings, and what is frozen."""
         plain = _as(self, self._plain, keras.saving.serialize_keras_object)
         plain.pop("compile_config", None)  # the whole has one
-        if "trainable" in plain["config"] and _trains_splits_alone(self):
+        is_split_later = not _has_layers_in_config(self._plain)
+        if is_split_later and "trainable" in plain["config"] and _trains_splits_alone(self):
             plain["config"]["trainable"] = False  # it is made frozen again, and then split
         places = enumerate(layers_in(self, _EMBEDDINGS))
         splits = {
@@ -36,9 +38,9 @@ class RemembersSplits:
             for place, each in places
             if isinstance(each, SplitEmbedding)
         }
-        flags = [each.trainable for each in layers_in(self, keras.Layer) if not isinstance(each, SplitEmbedding)]
-        frozen = [place for place, flag in enumerate(flags) if not flag]
-        return {"plain": plain, "splits": splits, "frozen": frozen, "num_layers": len(flags)}
+        layers = _other_layers(self)
+        frozen = [place for place, layer in enumerate(layers) if not layer.trainable]
+        return {"plain": plain, "splits": splits, "frozen": frozen, "num_layers": len(layers)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -52,7 +54,11 @@ class RemembersSplits:
                 new._parent_path = old._parent_path
                 new.build()
                 put_split(owner, old, new)
-        _set_flags(owner, config["frozen"], config["num_layers"])
+        layers = _other_layers(owner)
+        if len(layers) == config["num_layers"]:  # else some are made when the owner is built, with the flags they get
+            set_flags(layers, config["frozen"])
+            for layer in layers_in(owner, SplitEmbedding):
+                Before.of(layer).frozen.clear()  # these are flags of their own
         return owner
 
     def __reduce__(self) -> Any:
@@ -74,14 +80,13 @@ def put_split(model: Any, old: Any, new: Any, carried: Carried | None = None) ->
 
 
 def _remember(owner: Any) -> None:
-    if not isinstance(owner, RemembersSplits) and not _has_layers_in_config(owner):
+    if not isinstance(owner, RemembersSplits) and (not _has_layers_in_config(type(owner)) or loses_flags(owner)):
         object.__setattr__(owner, "__class__", _remembering(type(owner)))
 
 
-def _has_layers_in_config(owner: Any) -> bool:
-    """Whether the config says of each layer what it is, as those of plain functional and Sequential models do."""
-    kind = type(owner)
-    if kind.get_config is keras.Sequential.get_config:
+def _has_layers_in_config(kind: Any) -> bool:
+    """Whether a class's config says of each layer what it is, as those of plain functional models and wrappers do."""
+    if kind.get_config is keras.Sequential.get_config or issubclass(kind, keras.layers.Wrapper):
         return True
     return kind.get_config is Functional.get_config and bool(functional_like_constructor(kind))
 
@@ -103,16 +108,6 @@ def _remembering(kind: Any) -> type:
     # any class of this name leads to the same from_config, so each may take the last one's place
     keras.saving.register_keras_serializable(package="splitembed", name=RemembersSplits.__name__)(made)
     return made
-
-
-def _set_flags(owner: Any, frozen: list[int], num_layers: int) -> None:
-    """Freezes the layers that were frozen, of which a constructor's config says nothing: else they would train on."""
-    layers = [each for each in layers_in(owner, keras.Layer) if not isinstance(each, SplitEmbedding)]
-    if len(layers) != num_layers:  # some are made when the owner is built, and have the flags that this gives them
-        return
-    for place, layer in enumerate(layers):  # owners come before what they hold, which their flag is handed down to
-        if layer.trainable != (place not in frozen):
-            layer.trainable = place not in frozen
 
 
 def _no_preset(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -154,6 +149,10 @@ def _as(owner: Any, kind: type, action: Any) -> Any:
         return action(owner)
     finally:
         object.__setattr__(owner, "__class__", own)
+
+
+def _other_layers(owner: Any) -> list[Any]:
+    return [each for each in layers_in(owner, keras.Layer) if not isinstance(each, SplitEmbedding)]
 
 
 def _trains_splits_alone(owner: Any) -> bool:

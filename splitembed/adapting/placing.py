@@ -5,12 +5,12 @@ layer there. What the model knew of the old one's shape is worked out again; if 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import keras
 from keras.src.backend import compute_output_spec  # no public way traces a layer's own call for its shapes
 
+from splitembed.adapting.flags import Before
 from splitembed.carrying import Carried, compile_again
 from splitembed.errors import SplitError
 from splitembed.layer import SplitEmbedding
@@ -53,36 +53,12 @@ def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) ->
     if not isinstance(old, SplitEmbedding):
         before.freeze_again()
     else:
-        old.__dict__["_before"] = before if was_split else Before(before.trainable, _let_train(owners))
+        old.__dict__["_before"] = before if was_split else before.let_train(owners, old)
     for owner in owners:
         _forget_traces(owner)
         if getattr(owner, "compiled", False) and carried is not None:
             compile_again(owner, carried)
     return model
-
-
-@dataclass
-class Before:
-    """What a split layer knows of the plain one that it was; no list, or Keras would look for layers to save in it.
-
-    Args:
-        trainable: the plain layer's flag.
-        lent_by: owners that were frozen, and are trainable for this layer's sake.
-    """
-
-    trainable: bool
-    lent_by: list[Any]
-
-    @classmethod
-    def of(cls, layer: Any) -> "Before":
-        """What a layer knows; of a plain one its flag; of one that was never plain, that it trains."""
-        known: Before | None = layer.__dict__.get("_before")
-        return known or cls(layer.trainable or isinstance(layer, SplitEmbedding), [])
-
-    def freeze_again(self) -> None:
-        """Freezes the owners, but not what they hold: that has its flags still."""
-        for owner in self.lent_by:
-            owner._trainable = False
 
 
 def owners_of(model: Any, layer: Any) -> list[Any]:
@@ -156,14 +132,6 @@ def _set_shape(tensor: Any, shape: Any, undo: Undo) -> None:
     name, old = ("_shape" if hasattr(tensor, "_shape") else "shape"), tensor.shape
     undo.append(lambda: setattr(tensor, name, old))
     setattr(tensor, name, shape)
-
-
-def _let_train(owners: list[Any]) -> list[Any]:
-    """Makes frozen owners trainable, and gives them back: what else they hold was frozen one by one with them."""
-    frozen = [owner for owner in owners if not owner.trainable]
-    for owner in frozen:
-        owner._trainable = True
-    return frozen
 
 
 def _forget_traces(owner: Any) -> None:

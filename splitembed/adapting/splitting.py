@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.adapting.choosing import REVERSIBLE, find_embedding, layers_in
+from splitembed.adapting.flags import Before
 from splitembed.adapting.naming import Names, names_of
 from splitembed.adapting.owners import put_split
-from splitembed.adapting.placing import Before
 from splitembed.carrying import Moved
 from splitembed.errors import SplitError
 from splitembed.export import to_dense
