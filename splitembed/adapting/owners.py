@@ -59,6 +59,7 @@ class RemembersSplits:
             set_flags(layers, config["frozen"])
             for layer in layers_in(owner, SplitEmbedding):
                 Before.of(layer).frozen.clear()  # these are flags of their own
+        _remember(owner)
         return owner
 
     def __reduce__(self) -> Any:

@@ -11,7 +11,7 @@ import keras
 from keras.src.backend import compute_output_spec  # no public way traces a layer's own call for its shapes
 
 from splitembed.adapting.flags import Before
-from splitembed.carrying import Carried, compile_again
+from splitembed.carrying import Carried, compile_again, make_again
 from splitembed.errors import SplitError
 from splitembed.layer import SplitEmbedding
 
@@ -36,9 +36,12 @@ def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) ->
         The model.
 
     Raises:
-        SplitError: a layer was built for the old number of tokens; nothing has changed then.
+        SplitError: a layer was built for the old number of tokens, or an optimizer cannot be made again; nothing has
+            changed then.
     """
     owners, undo = owners_of(model, old), Undo()
+    compiled = [owner for owner in owners if carried is not None and getattr(owner, "compiled", False)]
+    optimizers = [make_again(owner.optimizer) for owner in compiled]
     was_split, num_tokens, num_new = isinstance(old, SplitEmbedding), old.input_dim, new.input_dim
     before = Before.of(old)
     try:
@@ -56,8 +59,8 @@ def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) ->
         old.__dict__["_before"] = before if was_split else before.let_train(owners, old)
     for owner in owners:
         _forget_traces(owner)
-        if getattr(owner, "compiled", False) and carried is not None:
-            compile_again(owner, carried)
+    for owner, optimizer in zip(compiled, optimizers, strict=True):
+        compile_again(owner, optimizer, carried or {})
     return model
 
 
@@ -75,7 +78,8 @@ def is_in(layer: Any, owner: Any) -> bool:
 def _become(old: Any, new: Any, undo: Undo) -> None:
     """Gives an object the class and the state of another one; its place in graphs stays its own."""
     kind, state = type(old), old.__dict__
-    new.__dict__.update({name: state[name] for name in ("_inbound_nodes", "_outbound_nodes")})
+    for name in ("_inbound_nodes", "_outbound_nodes"):  # in its own lists: those of Keras hold on to what made them
+        new.__dict__[name].extend(state[name])
     undo.append(lambda: _set_state(old, kind, state))
     _set_state(old, type(new), new.__dict__)
 
