@@ -6,6 +6,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.errors import SplitError
+
 Rows = NDArray[np.int64]
 
 
@@ -26,17 +28,48 @@ class Moved(NamedTuple):
 Carried = dict[int, Moved]  # by a new variable's `id`
 
 
-def compile_again(model: Any, carried: Carried) -> None:
-    """Compiles a model as it was compiled, for the variables that it has now, with the optimizer carried over.
+def make_again(optimizer: Any) -> Any:
+    """Makes an optimizer of the same config, without state; of None, None.
+
+    Raises:
+        SplitError: it has no config that it could be made of.
+    """
+    try:
+        return None if optimizer is None else type(optimizer).from_config(optimizer.get_config())
+    except Exception as error:
+        raise SplitError(
+            f"The model's optimizer, {type(optimizer).__name__}, cannot be made again for other variables: {error}. "
+            "Compile the model with another one, or after this."
+        ) from error
+
+
+def compile_again(model: Any, optimizer: Any, carried: Carried) -> None:
+    """Compiles a model as it was compiled, for the variables that it has now, with the optimizer's state carried over.
 
     Whatever else its class keeps at `compile`, such as a sampler, stays.
+
+    Args:
+        model: compiled.
+        optimizer: its own, made again.
+        carried: as `carry_optimizer` takes it.
     """
     old = model.optimizer
-    made_again = None if old is None else type(old).from_config(old.get_config())
-    keras.Model.compile(model, **{**model._compile_config.config, "optimizer": made_again})
+    if optimizer is not None:
+        _leave_out_again(old, optimizer, model.trainable_variables, carried)
+    keras.Model.compile(model, **{**model._compile_config.config, "optimizer": optimizer})
     if getattr(old, "built", False):
         model.optimizer.build(model.trainable_variables)
         carry_optimizer(old, model.optimizer, carried)
+
+
+def _leave_out_again(old: Any, new: Any, variables: list[Any], carried: Carried) -> None:
+    """Leaves out of weight decay what was left out, by itself or by its name, of which a config does not tell."""
+    if hasattr(old, "inner_optimizer"):
+        _leave_out_again(old.inner_optimizer, new.inner_optimizer, variables, carried)
+    if getattr(old, "weight_decay", None):
+        new.exclude_from_weight_decay(
+            [each for each in variables if not old._use_weight_decay(carried.get(id(each), (each, None))[0])]
+        )
 
 
 def carry_optimizer(old: Any, new: Any, carried: Carried) -> None:

@@ -4,6 +4,7 @@ Ids go in; two clamped gathers, one from each table, and a three-way choice give
 of NaN where nothing can be raised: loud, and never another token's vector.
 """
 
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import keras
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.id_dtypes import is_float, not_whole, refusal_of_dtype
+from splitembed.order import Order, order_of
 from splitembed.split import SplitTable
 from splitembed.tables import decode_rows
 from splitembed.vocabulary import out_of_range
@@ -26,12 +28,24 @@ class Tables(Protocol):
 
     num_tokens: int
     num_frozen: int
+    dim: int
+    turned: bool  # whether the frozen rows lie as columns
+
+    @property
+    def order(self) -> Order | None:
+        """What trains, where the frozen rows are in id order."""
 
     def read_remap(self) -> Any:
         """int32 `(num_tokens,)`."""
 
+    def read_stored(self) -> Any:
+        """The frozen rows where they lie, as they are stored: `(num_frozen, dim)`, or if turned `(dim, num_frozen)`."""
+
     def read(self, rows: Any) -> Any:
         """Gathers frozen rows, `rows.shape + (dim,)`, widened to float32."""
+
+    def gather(self, rows: Any) -> Any:
+        """As `read`, but if turned `(dim,) + rows.shape`."""
 
 
 class WeightTables:
@@ -39,15 +53,17 @@ class WeightTables:
     compiled programs would have a mere array baked in.
 
     Args:
-        layer: the layer, while it is being built.
+        layer: the layer, while it is being built. If it `is_turned`, the frozen rows are to lie as columns,
+            `(dim, num_frozen)`: for a table that is only multiplied.
         num_tokens, num_frozen: sizes of the tables.
         frozen_dtype: what the frozen rows are stored in, as `SplitTable.frozen_dtype`.
     """
 
     def __init__(self, layer: keras.layers.Layer, num_tokens: int, num_frozen: int, frozen_dtype: str) -> None:
-        self.num_tokens, self.num_frozen = num_tokens, num_frozen
+        self.num_tokens, self.num_frozen, self.dim = num_tokens, num_frozen, layer.output_dim
+        self.turned, self._split = getattr(layer, "is_turned", False), None  # type: bool, Any
         options = {"initializer": "zeros", "trainable": False, "autocast": False}
-        shape = (num_frozen, layer.output_dim)
+        shape = (self.dim, num_frozen) if self.turned else (num_frozen, self.dim)
         self._remap = layer.add_weight(name="remap", shape=(num_tokens,), dtype="int32", **options)
         self._frozen = layer.add_weight(name="frozen", shape=shape, dtype=frozen_dtype, **options)
         self._scale = None
@@ -57,21 +73,38 @@ class WeightTables:
     def fill(self, split: SplitTable) -> None:
         """Copies the split's tables into the weights."""
         is_narrow = split.frozen_dtype == "bfloat16"  # stored as uint16, which the weight is not
+        rows = decode_rows(split.frozen) if is_narrow else split.frozen
+        self._split = split
         self._remap.assign(split.remap)
-        self._frozen.assign(decode_rows(split.frozen) if is_narrow else split.frozen)
+        self._frozen.assign(rows.T if self.turned else rows)
         if self._scale is not None:
             self._scale.assign(split.scale)
+
+    @cached_property
+    def order(self) -> Order | None:
+        """What trains, where the frozen rows are in id order; it is asked for once they are filled in."""
+        return order_of(self._split)
 
     def read_remap(self) -> Any:
         """int32 `(num_tokens,)`."""
         return self._remap.value
 
+    def read_stored(self) -> Any:
+        """The frozen rows where they lie, as they are stored: `(num_frozen, dim)`, or if turned `(dim, num_frozen)`."""
+        return self._frozen.value
+
     def read(self, rows: Any) -> Any:
         """Gathers frozen rows, `rows.shape + (dim,)`, widened to float32."""
-        values = ops.cast(ops.take(self._frozen.value, rows, axis=0), "float32")
-        return (
-            values if self._scale is None else values * ops.expand_dims(ops.take(self._scale.value, rows, axis=0), -1)
-        )
+        values = self.gather(rows)
+        return ops.moveaxis(values, 0, -1) if self.turned else values
+
+    def gather(self, rows: Any) -> Any:
+        """As `read`, but if turned `(dim,) + rows.shape`."""
+        axis = 1 if self.turned else 0
+        values = ops.cast(ops.take(self._frozen.value, rows, axis=axis), "float32")
+        if self._scale is None:
+            return values
+        return values * ops.expand_dims(ops.take(self._scale.value, rows, axis=0), axis - 1)
 
 
 def look_up_fixed(ids: Any, tables: Tables, trainable: Any, dropped: Any = None) -> Any:

@@ -66,6 +66,8 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         MissingTableError: the layer was made from a config alone, and its tables have not been loaded.
     """
 
+    copies_rows = False  # in a pretrained model, whose other layers are to round as ever: see `look_up`
+
     def __init__(
         self,
         split: SplitTable | SplitSpec,
@@ -186,13 +188,16 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             "gradient": self.gradient,
             "lookup": self.lookup,
             "save_by_reference": self.save_by_reference,
+            **({"copies_rows": True} if self.copies_rows else {}),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
         """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
         spec = SplitSpec(**config["split"])
-        layer = cls(**{**config, "split": LIVE.get(spec) or spec, "mask_zero": False})
+        options = {name: value for name, value in config.items() if name != "copies_rows"}
+        layer = cls(**{**options, "split": LIVE.get(spec) or spec, "mask_zero": False})
+        layer.copies_rows = config.get("copies_rows", False)
         layer.mask_zero = layer.supports_masking = config["mask_zero"]  # was checked, or is a pretrained model's
         return layer
 

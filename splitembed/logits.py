@@ -8,7 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
-_BACKEND = keras.backend.backend()
+from splitembed.fixed import Tables
+
 _BLOCK_BYTES = 4 * 2**20  # of widened frozen rows, where they are not multiplied as they lie
 _USED_SHARE = 0.5  # with fewer tokens to a row than this, reading a row a token is faster than multiplying all rows
 
@@ -26,13 +27,14 @@ class Columns:
         all_at_once: whether blocks are out of the question: exporters know no loops.
     """
 
-    def __init__(self, tables: Any, dtype: str, all_at_once: bool = False) -> None:
+    def __init__(self, tables: Tables, dtype: str, all_at_once: bool = False) -> None:
         self.tables, self.dtype, self.remap = tables, dtype, tables.read_remap()
         self.by_token = tables.num_tokens < _USED_SHARE * tables.num_frozen
-        stored = _stored(tables)
-        self.dim = stored.shape[1]
+        stored = tables.read_stored()
+        self.dim = tables.dim
         has_dtype = keras.backend.standardize_dtype(stored.dtype) == dtype
-        self.whole = stored if tables.num_frozen and has_dtype and not self.by_token else None
+        is_whole = tables.num_frozen and has_dtype and not self.by_token
+        self.whole = (ops.transpose(stored) if tables.turned else stored) if is_whole else None
         self.num_rows = tables.num_tokens if self.by_token and tables.num_frozen else tables.num_frozen
         most = self.num_rows if all_at_once else max(1, _BLOCK_BYTES // (4 * self.dim))
         self.num_blocks = 1 if self.whole is not None else -(-self.num_rows // max(1, most))
@@ -111,13 +113,3 @@ def logits_of(states: Any, trainable: Any, columns: Columns) -> Any:
         return logits, backward
 
     return ops.custom_gradient(run)(states, trainable)
-
-
-def _stored(tables: Any) -> Any:
-    """The frozen rows where they lie, as they are stored."""
-    if _BACKEND != "tensorflow":
-        return tables._frozen.value
-    import tensorflow as tf
-
-    rows = tables.frozen.read_value()
-    return tf.bitcast(rows, tf.bfloat16) if rows.dtype == tf.uint16 else rows

@@ -6,9 +6,12 @@ The gradient reaches trainable rows alone, and sums what repeats before any opti
 import sys
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
+import keras
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
@@ -16,6 +19,7 @@ from splitembed.constant import make_constant
 from splitembed.dropout import Drop
 from splitembed.errors import SplitEmbedError
 from splitembed.ids import check_ids
+from splitembed.order import Order, order_of
 from splitembed.split import SplitTable
 from splitembed.tables import decode_rows
 from splitembed.tracing import exports_fixed_shapes
@@ -28,29 +32,54 @@ class Constants(tf.Module):
 
     `remap` is int32 `(num_tokens,)`; `frozen` is `(num_frozen, dim)` as stored; `scale`, with int8 rows, is float32
     `(num_frozen,)`, else None.
+
+    Args:
+        split: whose tables they are.
+        turned: whether the frozen rows are to lie as columns, `(dim, num_frozen)`: for a table that is only multiplied.
     """
 
-    def __init__(self, split: SplitTable) -> None:
+    def __init__(self, split: SplitTable, turned: bool = False) -> None:
         super().__init__()
-        self.num_tokens, self.num_frozen = split.num_tokens, split.num_frozen
+        self.num_tokens, self.num_frozen, self.dim = split.num_tokens, split.num_frozen, split.dim
+        self.turned, self._split = turned, split
         self.remap = make_constant(split.remap, "remap")
-        self.frozen = make_constant(split.frozen, "frozen")
+        self.frozen = make_constant(np.ascontiguousarray(split.frozen.T) if turned else split.frozen, "frozen")
         self.scale = None if split.scale is None else make_constant(split.scale, "scale")
         self.widened: tf.Variable | None = None  # for exporters, while they are at work
+
+    @cached_property
+    def order(self) -> Order | None:
+        """What trains, where the frozen rows are in id order."""
+        return order_of(self._split)
 
     def read_remap(self) -> tf.Tensor:
         """int32 `(num_tokens,)`, where it lies."""
         return self.remap.read_value()
 
+    def read_stored(self) -> tf.Tensor:
+        """The frozen rows where they lie, as they are stored: `(num_frozen, dim)`, or if turned `(dim, num_frozen)`."""
+        rows = self.frozen.read_value()
+        return tf.bitcast(rows, tf.bfloat16) if rows.dtype == tf.uint16 else rows
+
     def read(self, rows: tf.Tensor) -> tf.Tensor:
         """Gathers frozen rows, `rows.shape + (dim,)`, into memory of their own, widened to float32."""
-        values = tf.gather(self._stored().read_value(), rows)
+        values = self.gather(rows)
+        return keras.ops.moveaxis(values, 0, -1) if self.turned else values
+
+    def gather(self, rows: tf.Tensor) -> tf.Tensor:
+        """As `read`, but if turned `(dim,) + rows.shape`."""
+        axis = 1 if self.turned else 0
+        values = tf.gather(self._to_read().read_value(), rows, axis=axis)
         if values.dtype == tf.uint16:
             values = tf.bitcast(values, tf.bfloat16)
         values = tf.cast(values, tf.float32)
-        return values if self.scale is None else values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), -1)
+        return (
+            values
+            if self.scale is None
+            else values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), axis - 1)
+        )
 
-    def _stored(self) -> tf.Variable:
+    def _to_read(self) -> tf.Variable:
         """The frozen rows; as float32 where they are 16 bits wide and exported: no format can gather all of those."""
         if self.frozen.dtype not in (tf.float16, tf.uint16) or not exports_fixed_shapes():
             self.widened = None
@@ -124,7 +153,12 @@ class Trained(NamedTuple):
 
 
 def look_up(
-    ids: tf.Tensor, constants: Constants, trainable: Any, gradient: Gradient = "auto", drop: Drop | None = None
+    ids: tf.Tensor,
+    constants: Constants,
+    trainable: Any,
+    gradient: Gradient = "auto",
+    drop: Drop | None = None,
+    in_place: bool = True,
 ) -> tf.Tensor:
     """Reads one row for each id.
 
@@ -135,6 +169,9 @@ def look_up(
         gradient: the form in which the gradient reaches `trainable`: "dense", right for every optimizer; "sparse",
             one slice for each distinct row of this call, for `LazyAdam`; "auto", sparse where `LazyAdam` asks for it.
         drop: says which occurrences of trainable rows are replaced by zeros, and get no gradient.
+        in_place: whether trainable rows are written over gathered ones where these lie, which is the fastest; if not,
+            the gathered rows are copied once. TensorFlow fuses less in a graph that has an operation in place, wherever
+            in it, so that with one a model's other layers may round in another way.
 
     Returns:
         `ids.shape + (dim,)` float32.
@@ -143,7 +180,7 @@ def look_up(
         TokenIdError: an id out of range (in a graph, `tf.errors.InvalidArgumentError` with the same message).
     """
     rows, checks = route(tf.reshape(ids, [-1]), constants)
-    values = _read_rows(rows, checks, constants, trainable, gradient, drop)
+    values = _read_rows(rows, checks, constants, trainable, gradient, drop, in_place)
     if ids.shape.is_fully_defined():
         return tf.reshape(values, [*ids.shape, trainable.shape[1]])
     return tf.reshape(values, tf.concat([tf.shape(ids), [trainable.shape[1]]], 0))
@@ -169,6 +206,7 @@ def _read_rows(
     trainable: Any,
     gradient: Gradient,
     drop: Drop | None,
+    in_place: bool,
 ) -> tf.Tensor:
     """Reads `(num_ids, dim)` from both tables; the gradient goes to `trainable` alone."""
     with tf.control_dependencies(checks):
@@ -179,7 +217,8 @@ def _read_rows(
         def backward(upstream: tf.Tensor) -> Any:
             return row_gradient(tf.gather(upstream, trained.place), trained.row, trainable, gradient)
 
-        return _both_tables(rows, trained, gather_trained(source, trained.row), constants), backward
+        learned = gather_trained(source, trained.row)
+        return _both_tables(rows, trained, learned, constants, _write_in_place if in_place else _write), backward
 
     return read(differentiable(trainable))
 
@@ -213,19 +252,28 @@ def gather_trained(source: tf.Tensor, trained: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.ResourceGather(resource=source, indices=trained, dtype=tf.float32)
 
 
-def _both_tables(rows: tf.Tensor, trained: Trained, learned: tf.Tensor, constants: Constants) -> tf.Tensor:
+def _both_tables(
+    rows: tf.Tensor, trained: Trained, learned: tf.Tensor, constants: Constants, write: Callable[..., tf.Tensor]
+) -> tf.Tensor:
     """Gathers from the constant for every id, then writes the trainable rows over their places, zeros if dropped."""
-    dim = constants.frozen.shape[1]
+    dim = constants.dim
     if constants.num_frozen == 0:
         if trained.dropped is None:
             return learned
         return tf.scatter_nd(trained.place[:, None], learned, [tf.size(rows, tf.int64), dim])
     values = constants.read(tf.maximum(rows, 0))
-    # in place, as the gathered rows are nobody else's: tf.tensor_scatter_nd_update would copy them all
     if trained.dropped is not None:
-        zeros = tf.zeros([tf.size(trained.dropped), dim])
-        values = tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(trained.dropped, tf.int32), v=zeros)
-    return tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(trained.place, tf.int32), v=learned)
+        values = write(values, trained.dropped, tf.zeros([tf.size(trained.dropped), dim]))
+    return write(values, trained.place, learned)
+
+
+def _write_in_place(values: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Into the memory of gathered rows, which are nobody else's."""
+    return tf.raw_ops.InplaceUpdate(x=values, i=tf.cast(places, tf.int32), v=rows)
+
+
+def _write(values: tf.Tensor, places: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    return tf.tensor_scatter_nd_update(values, places[:, None], rows)
 
 
 def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradient: Gradient) -> Any:

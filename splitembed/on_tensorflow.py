@@ -80,7 +80,7 @@ def embed(layer: Any, ids: Any, weights: Any, tables: Constants, drop: Drop | No
 
 
 def _look_up(layer: Any, ids: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:
-    return look_up(ids, tables, layer.trainable_rows.value, layer.gradient, drop)
+    return look_up(ids, tables, layer.trainable_rows.value, layer.gradient, drop, not layer.copies_rows)
 
 
 def _look_up_fixed(layer: Any, ids: Any, tables: Constants, drop: Drop | None) -> tf.Tensor:

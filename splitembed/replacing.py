@@ -67,7 +67,8 @@ def replace_split(
     variables = [each.trainable_rows for each in layers if each.built]
     made = [new, *([new.reverse_embedding] if len(splits) == 2 else [])]
     carried = {
-        id(each.trainable_rows): Moved(before, of_each) for each, before, of_each in zip(made, variables, rows, strict=False)
+        id(each.trainable_rows): Moved(before, of_each)
+        for each, before, of_each in zip(made, variables, rows, strict=False)
     }
     return put_split(model, old, new, carried)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.src.backend import set_keras_mask  # Keras's own reversible layer has no public way either
+from keras.src.backend import get_autocast_scope, set_keras_mask  # Keras's own layers have no public way either
 
 from splitembed.errors import SplitError
+from splitembed.frozen_columns import Dtypes, FrozenColumns
+from splitembed.in_order import logits_in_order
 from splitembed.layer import SplitEmbedding, _backend
 from splitembed.logits import Columns, logits_of
 from splitembed.spec import LIVE, SplitSpec, summarize
@@ -30,16 +32,22 @@ class SplitReversibleEmbedding(SplitEmbedding):
     The logits are one product with the frozen rows, where they lie, and one with the trainable ones, put in id order.
     The dense table is never built and no frozen row has a gradient; the trainable rows have one, dense, the sum of what
     reaches them from both ends. Beside the logits, `num_states * num_tokens` values, a step takes one or two copies of
-    them. Frozen rows of another dtype than the product's, and those of a table with more than twice as many rows as
+    them. Frozen rows that the product needs in a wider dtype, and those of a table with more than twice as many rows as
     there are tokens, are read in blocks of 4 MiB, a little more slowly.
+
+    Where the frozen table is in id order, with chosen tokens that train beside it and new ones after it, as
+    `split_embedding` makes it, logits are those of Keras's layer to the bit, under every dtype policy, for each token
+    whose row is still what it was.
 
     Args:
         split: the `SplitTable` of the embedding, and of the logits where weights are tied.
         tie_weights: whether both directions have one table. If not, `reverse_split` is that of the logits.
         logit_soft_cap: None, or a positive number that no logit exceeds: `tanh(logits / cap) * cap`.
         reverse_split: with `tie_weights=False` a `SplitTable` of as many tokens and the same dim. It trains as the
-            layer `reverse_embedding`, whose `to_split()` gives it back.
-        reverse_dtype: what the logits are computed in; the layer's compute dtype by default.
+            layer `reverse_embedding`, whose `to_split()` gives it back. Its frozen rows are held as columns, as Keras
+            holds them: a copy of its own in memory.
+        reverse_dtype: what the logits are computed in; by default what the hidden states and the table as it is read
+            have in common, as with Keras's layer.
         **kwargs: as `SplitEmbedding` takes them, less a combiner. A regularizer or a constraint is for the embedding's
             rows.
 
@@ -152,17 +160,36 @@ class SplitReversibleEmbedding(SplitEmbedding):
                 f"Received: {split.num_tokens} tokens, a dim of {split.dim}."
             )
         options = {"save_by_reference": self.save_by_reference, "trainable": self.trainable}
-        return SplitEmbedding(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
+        return _Columns(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
 
     def _logits(self, states: Any, layer: SplitEmbedding) -> Any:
-        dtype = self._logits_dtype()
-        states = ops.cast(ops.convert_to_tensor(states), dtype)
+        states = ops.convert_to_tensor(states)
+        dtypes = self._dtypes(states)
+        states = ops.cast(states, dtypes.product)
         rows = ops.convert_to_tensor(layer.trainable_rows.value)
-        rows = ops.cast(rows if layer.trainable else ops.stop_gradient(rows), dtype)
-        columns = Columns(layer._constants, dtype, all_at_once=exports_fixed_shapes())
-        logits = logits_of(ops.reshape(states, (-1, self.output_dim)), rows, columns)
-        logits = ops.reshape(logits, (*ops.shape(states)[:-1], self.input_dim))
-        return logits if self.logit_soft_cap is None else ops.tanh(logits / self.logit_soft_cap) * self.logit_soft_cap
+        rows = rows if layer.trainable else ops.stop_gradient(rows)
+        logits = self._product(states, rows, layer._constants, dtypes)
+        if self.logit_soft_cap is None:
+            return logits
+        return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)
+
+    def _product(self, states: Any, rows: Any, tables: Any, dtypes: Dtypes) -> Any:
+        exports = exports_fixed_shapes()
+        if tables.order is not None:
+            frozen = FrozenColumns(tables, dtypes, all_at_once=exports)
+            return logits_in_order(states, dtypes.cast(rows), frozen, tables.order)
+        columns = Columns(tables, dtypes.product, all_at_once=exports)
+        flat = ops.reshape(states, (-1, self.output_dim))
+        logits = logits_of(flat, ops.cast(rows, dtypes.product), columns)
+        return ops.reshape(logits, (*ops.shape(states)[:-1], self.input_dim))
+
+    def _dtypes(self, states: Any) -> Dtypes:
+        """What Keras's layer would cast to here: its variable as the scope says, and what `reverse_dtype` says."""
+        scope = get_autocast_scope()
+        read = self.variable_dtype if scope is None or scope.dtype is None else scope.dtype
+        kernel = self.reverse_dtype or read
+        of_states = self.reverse_dtype or keras.backend.standardize_dtype(states.dtype)
+        return Dtypes(str(read), str(kernel), str(keras.backend.result_type(of_states, kernel)))
 
     def _logits_dtype(self) -> str:
         return str(self.reverse_dtype or self.compute_dtype)
@@ -180,6 +207,20 @@ class SplitReversibleEmbedding(SplitEmbedding):
                 f"With reverse=True the layer takes hidden states alone, floats of shape (..., {self.output_dim}). "
                 f"Received: {dtype} of shape {tuple(states.shape)}{'' if weights is None else ', and weights'}."
             )
+
+
+class _Columns(SplitEmbedding):
+    """The table of the logits where weights are not tied. It lies as Keras's own does, a column for each token."""
+
+    is_turned = True
+
+    def _hold_tables(self) -> None:
+        if keras.backend.backend() != "tensorflow":
+            super()._hold_tables()  # its weights are made for this layer
+        elif self._split is not None:
+            from splitembed.lookup import Constants
+
+            self._constants = Constants(self._split, turned=True)
 
 
 def _is_ragged(states: Any) -> bool:

@@ -8,6 +8,7 @@ from splitembed import SplitTable
 
 NUM_TOKENS, DIM = 9, 4
 TRAINABLE = [1, 4, 7]
+TOLERANCE = 1e-5  # float32: products of four terms, and steps of training in which their order differs
 LAYER = getattr(keras.layers, "ReversibleEmbedding", None)  # not in the oldest Keras
 
 
@@ -22,18 +23,31 @@ def make_split(seed: int = 0, trainable_ids=TRAINABLE) -> SplitTable:
     return SplitTable.from_matrix(matrix, trainable_ids, vocabulary=words, padding=0)
 
 
+def make_split_in_order(seed: int = 0) -> SplitTable:
+    """Six frozen rows, one of them padding, of which two tokens have a row of their own now; and three new tokens."""
+    frozen = rows(6, DIM, seed=seed)
+    frozen[0] = 0
+    trainable = np.concatenate([frozen[[2, 5]], rows(3, DIM, seed=seed + 1)])
+    words = ["", *(f"w{number}" for number in range(1, NUM_TOKENS))]
+    remap = [0, 1, ~0, 3, 4, ~1, ~4, ~2, ~3]
+    return SplitTable.from_arrays(frozen, remap, trainable, vocabulary=words, padding=0)
+
+
 class Tied(keras.layers.Embedding):
     """What Keras's layer computes with tied weights, where Keras has no such layer."""
 
-    def __init__(self, *sizes, logit_soft_cap=None, **options) -> None:
+    def __init__(self, *sizes, logit_soft_cap=None, reverse_dtype=None, **options) -> None:
         super().__init__(*sizes, **options)
-        self.logit_soft_cap = logit_soft_cap
+        self.logit_soft_cap, self.reverse_dtype = logit_soft_cap, reverse_dtype
 
     def call(self, inputs, reverse=False):
         if not reverse:
             return super().call(inputs)
-        logits = ops.matmul(inputs, ops.transpose(self.embeddings))
-        return logits if self.logit_soft_cap is None else ops.tanh(logits / self.logit_soft_cap) * self.logit_soft_cap
+        kernel = ops.transpose(self.embeddings)
+        if self.reverse_dtype is not None:
+            inputs, kernel = ops.cast(inputs, self.reverse_dtype), ops.cast(kernel, self.reverse_dtype)
+        logits, cap = ops.matmul(inputs, kernel), self.logit_soft_cap
+        return logits if cap is None else ops.multiply(ops.tanh(ops.divide(logits, cap)), cap)
 
     def compute_mask(self, inputs, mask=None):
         return None
@@ -90,3 +104,24 @@ def batches(num: int = 8, num_tokens: int = NUM_TOKENS) -> list[tuple[np.ndarray
 
 def loss() -> keras.losses.Loss:
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def assert_steps_are_equal(layer, twin: Twin, make_optimizer, **options) -> None:
+    """Trains both on the same batches, and compares losses, rows and the other weights after each step."""
+    models = [language_model(each) for each in (layer, twin.layer)]
+    for model in models:
+        model.compile(make_optimizer(), loss(), **options)
+    tables = [layer, layer.reverse_embedding][: len(twin.splits)]
+    before = [table.to_split().frozen.tobytes() for table in tables]
+    for ids, following in batches():
+        losses = [model.train_on_batch(ids, following) for model in models]
+        twin.hold()
+        np.testing.assert_allclose(*losses, rtol=0, atol=TOLERANCE)
+        for table, dense in zip(tables, twin.rows(), strict=True):
+            np.testing.assert_allclose(table.to_split().combine(), dense, rtol=0, atol=TOLERANCE)
+        ours, theirs = (model.layers[2].get_weights() for model in models)
+        for mine, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=0, atol=TOLERANCE)
+    for table, split, frozen in zip(tables, twin.splits, before, strict=True):
+        assert table.to_split().frozen.tobytes() == frozen
+        assert (table.to_split().trainable != split.trainable).all()

@@ -38,6 +38,7 @@ NUMPY_CORE = (
     "split",
     "difference",
     "build",
+    "order",
 )
 ORDER = (
     *NUMPY_CORE,
@@ -53,6 +54,8 @@ ORDER = (
     "on_tensorflow",
     "elsewhere",
     "logits",
+    "frozen_columns",
+    "in_order",
     "spec",
     "saving",
     "row_updates",
@@ -61,9 +64,9 @@ ORDER = (
     "partial",
     "reversible",
     "carrying",
-    "replacing",
     "export",
     "adapting",
+    "replacing",
     "registration",
     "",
     "demo",

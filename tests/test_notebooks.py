@@ -31,6 +31,19 @@ PROMISES = {
             "SplitEmbedding: 0 of",
         ),
     ),
+    "language_model_tokens": (
+        0,
+        (
+            "those of old tokens are the same to the bit: True",
+            "640 numbers train",
+            "1 of 21 weights moved: tokens/trainable_rows",
+            "After training, old tokens' logits on general text are the same to the bit: True",
+            "base: 0 of",
+            "on a fresh base, outputs are the same to the bit: True",
+            "on another base: a FingerprintError that names both: True",
+            "nothing of splitembed in the model: True",
+        ),
+    ),
     "quickstart": (
         1,
         (
@@ -49,10 +62,25 @@ PROMISES = {
         ),
     ),
 }
+NEED_REVERSIBLE = {"language_model_tokens"}  # Keras's layer of that name, which the oldest Keras has not
 # What takes fetched data is committed with the outputs of a run that had them; other notebooks are without any.
 HOLDS_OUTPUTS = {"unfreezing"}
 MACHINE_PATH = re.compile(r"/(?:home|root|tmp|work|usr|opt|mnt|Users)/")
+PERPLEXITIES = re.compile(r"^(\S.*?) +([\d.]+) +([\d.]+) +([\d.]+|inf) +\d+% +[\d,]+$", re.MULTILINE)
 RESULT = re.compile(r"([\d,]+) rows train: .* validation +([\d.]+) %, test +([\d.]+) %")
+
+
+def check_language_model_tokens(said):
+    """Ten rows say the new tokens and keep general text; the whole embedding does the one or the other."""
+    rows = PERPLEXITIES.findall(said)
+    base, before, ten, whole, whole_slowly = [[float(number) for number in numbers] for _, *numbers in rows]
+    general, old, new = range(3)
+    assert base[new] == float("inf") and before[new] > 1_000 > 200 > ten[new]
+    assert base[general] < ten[general] < 1.1 * base[general] < whole[general]
+    assert whole[new] < ten[new] < whole_slowly[new] and whole_slowly[old] < ten[old]
+
+
+CHECKS = {"language_model_tokens": check_language_model_tokens}
 
 
 def execute(notebook):
@@ -89,12 +117,18 @@ def by_stem(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_stem)
 def test_notebook_runs_offline_without_fetched_data_and_shows_what_it_promises(path, data_folder):
+    if path.stem in NEED_REVERSIBLE:
+        layers = pytest.importorskip("keras").layers
+        if not hasattr(layers, "ReversibleEmbedding"):
+            pytest.skip("this Keras has no ReversibleEmbedding")
     notebook = execute(nbformat.read(path, as_version=4))
     num_pictures, lines = PROMISES[path.stem]
     assert len(pictures(notebook)) == num_pictures
     assert all(picture.startswith(b"\x89PNG") and len(picture) > 10_000 for picture in pictures(notebook))
     said = printed(notebook)
     assert [line for line in lines if line not in said] == [], said
+    if path.stem in CHECKS:
+        CHECKS[path.stem](said)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_stem)

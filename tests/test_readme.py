@@ -26,7 +26,7 @@ def test_examples_print_what_they_say(tmp_path):
 
 
 def test_there_are_examples_with_promises():
-    assert len(EXAMPLES) == 5 and all(map(expected_output, EXAMPLES))
+    assert len(EXAMPLES) == 6 and all(map(expected_output, EXAMPLES))
     assert len(EXAMPLES[0].strip().splitlines()) == 10
 
 

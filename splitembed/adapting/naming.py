@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import SplitError, VocabularyError
+from splitembed.errors import SplitError, TokenIdError, VocabularyError
 from splitembed.vocabulary import read_vocabulary, resolve_ids
 
 
@@ -24,7 +24,16 @@ class Names:
 
     def chosen(self, selection: Any) -> NDArray[np.int64]:
         """The ids of tokens that the model has, ascending, each once; see `resolve_ids`."""
-        return np.unique(resolve_ids(selection, self.num_tokens, self.index))
+        try:
+            return np.unique(resolve_ids(selection, self.num_tokens, self.index))
+        except TokenIdError:
+            for name in [selection] if isinstance(selection, str) else selection:
+                if isinstance(name, str) and self.index is not None and self.index.get(name, 0) >= self.num_tokens:
+                    raise TokenIdError(
+                        f"{name!r} has the id {self.index[name]} in the vocabulary, and the model has "
+                        f"{self.num_tokens} tokens: name it in `new_tokens`."
+                    ) from None
+            raise
 
     def new(self, new_tokens: Any) -> list[str] | int:
         """What to add: the names, where the split keeps names, else how many.

@@ -52,9 +52,10 @@ def split_embedding(
         model: any Keras model that has a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a
             KerasHub backbone or task. Give the outermost one.
         trainable_tokens: those of the model's tokens whose rows train: ids, a boolean mask, or tokens.
-        new_tokens: how many ids follow the model's own, or a name for each.
-        initializer: what new rows start as, as `build_split` takes it; "mean" is the mean of the model's own rows, so
-            that at first a new token is about as likely as any other, and draws little from the others.
+        new_tokens: how many ids follow the model's own, or a name for each. Names are kept where `vocabulary` is given;
+            else they are compared with the tokenizer's, and counted.
+        initializer: what new rows start as, as `build_split` takes it; "mean" is the mean of the model's own rows, with
+            which a new token's logit is at first the mean of all others, so that it draws little from the likely ones.
         layer: the embedding or its name, where there are several; by default what KerasHub calls `token_embedding`.
         vocabulary: the tokens in id order, as `read_vocabulary` takes them, to name them by; by default those of a
             KerasHub task's own tokenizer. Names of new tokens may stand in it at their place.
@@ -87,7 +88,8 @@ def combine_embedding(model: Any) -> Any:
     """Makes every split embedding of a model a plain Keras layer again, in place: the inverse of `split_embedding`.
 
     The layer has a row for each token, `(num_tokens, dim)`, and the `trainable` flag that it had; after loading from a
-    file, True. Where a model stores its rows in 16 bits, those that were trained are rounded to them.
+    file, True. A model that was frozen as a whole is so again. Where a model stores its rows in 16 bits, those that
+    were trained are rounded to them.
 
     Args:
         model: any Keras model; it needs nothing of splitembed afterwards.

@@ -15,6 +15,7 @@ from splitembed.bench.suite.checks import SMALL, frozen_rows_moved
 from splitembed.bench.suite.contestants.layers import LayerContestant
 from splitembed.bench.suite.problems import Problem
 from splitembed.reversible import SplitReversibleEmbedding
+from splitembed.split import SplitTable
 
 _LEARNING_RATE = 1.0
 
@@ -59,16 +60,22 @@ class Ours(_LanguageModel):
 
     Args:
         few: the number of rows that train; None for the problem's.
+        in_order: whether the whole table is frozen, in id order, and what trains lies beside it: `split_embedding`.
     """
 
-    def __init__(self, problem: Problem, task: str = "step", *, few: int | None = None, **options: Any) -> None:
-        self.few = few
+    def __init__(
+        self, problem: Problem, task: str = "step", *, few: int | None = None, in_order: bool = False, **options: Any
+    ) -> None:
+        self.few, self.in_order = few, in_order
         super().__init__(problem, task, **options)
 
     def make_layer(self, problem: Problem) -> keras.layers.Layer:
-        split = problem.split(mapped=False)
-        if self.few is not None:
-            split = split.freeze(split.trainable_ids[self.few :])
+        ids = problem.trainable_ids[: self.few]
+        if self.in_order:
+            table = np.array(problem.table)
+            split = SplitTable.from_arrays(table, np.arange(len(table)), np.empty((0, table.shape[1]))).thaw(ids)
+        else:
+            split = problem.split(mapped=False).freeze(problem.trainable_ids[len(ids) :])
         layer = SplitReversibleEmbedding(split)
         layer.build()
         return layer
