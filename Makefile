@@ -11,8 +11,8 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # Work that is stolen and not dealt out: the tests of a file stay on one worker, and with them what they share.
 PYTEST := -m pytest --dist=worksteal --numprocesses=$(WORKERS)
-ON_EVERY_BACKEND := tests/test_every_backend.py tests/gradients tests/test_partial.py tests/test_reversible.py \
-	tests/test_row_updates.py
+ON_EVERY_BACKEND := tests/test_every_backend.py tests/adapting tests/gradients tests/test_logits.py tests/test_partial.py \
+	tests/test_reversible.py tests/test_row_updates.py
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
