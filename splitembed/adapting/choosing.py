@@ -26,7 +26,7 @@ def find_embedding(model: Any, layer: Any = None) -> Any:
         SplitError: none, several, or one that is quantized, has LoRA, or computes in a way of its own.
     """
     found = _found(model, layer)
-    refusal = _refusal(found)
+    refusal = _refusal(found) or _refusal_of_sharing(model, found)
     if refusal:
         raise SplitError(f"The embedding {found.name!r} (a {type(found).__name__}) {refusal}")
     return found
@@ -106,6 +106,19 @@ def _refusal(layer: Any) -> str:
         return "has no weights yet. Call the model once, or build it."
     if layer.embeddings.dtype not in DTYPES:
         return f"is stored as {layer.embeddings.dtype}; {', '.join(DTYPES)} can be split."
+    return ""
+
+
+def _refusal_of_sharing(model: Any, layer: Any) -> str:
+    """Why a layer cannot be split whose weight another one holds too, and would go on with, or ""."""
+    weights = {id(each) for each in layer.variables}
+    for each in model._flatten_layers():
+        if each is not layer and any(id(own) in weights for own in each._trainable_variables):
+            kind = type(each).__name__
+            return (
+                f"has a weight that {each.name!r} (a {kind}) holds as its own: it would go on with the plain rows. Let "
+                "it hold the embedding, a ReversibleEmbedding, and call that with reverse=True."
+            )
     return ""
 
 

@@ -41,8 +41,15 @@ class Before:
             self.lent_by.append(owner)
         return self
 
+    def trains_again(self) -> bool:
+        """The flag of the layer that is to be plain again: the old one, unless owners were unfrozen as wholes since."""
+        layers = [each for owner in self.lent_by for each in owner._flatten_layers()]
+        return self.trainable or (bool(layers) and all(each.trainable for each in layers))
+
     def freeze_again(self) -> None:
-        """Freezes the owners, and gives what they hold its flags back."""
+        """Freezes the owners, and gives what they hold its flags back; not if somebody has let that train since."""
+        if any(each.trainable for owner in self.lent_by for each in owner.variables):
+            return
         for owner in self.lent_by:
             _set_flag(owner, False)
         for each in self.frozen:

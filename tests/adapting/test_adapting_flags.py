@@ -7,6 +7,7 @@ from keras import ops
 
 from splitembed import combine_embedding, split_embedding
 from splitembed.adapting.flags import loses_flags
+from splitembed.errors import SplitError
 
 IDS = np.array([[1, 2, 3], [3, 0, 1]])
 TARGETS = np.ones((2, 3, 2), np.float32)
@@ -92,3 +93,35 @@ def test_what_a_layer_makes_for_itself_loses_its_flag():
     model.get_layer("attention").trainable = True
     model.get_layer("head").trainable = False
     assert not loses_flags(model)
+
+
+@pytest.mark.parametrize("unfrozen", ["model", "head"])
+def test_what_was_unfrozen_since_trains_on_once_the_model_is_plain(unfrozen):
+    model = attending_model()
+    model.trainable = False
+    split_embedding(model, [3])
+    for flag in (False, True):  # on TensorFlow, setting a flag to what it is changes nothing of what is inside
+        (model if unfrozen == "model" else model.get_layer("head")).trainable = flag
+    combine_embedding(model)
+    names = [each.path for each in model.trainable_variables]
+    assert names == ([each.path for each in model.variables] if unfrozen == "model" else ["head/kernel", "head/bias"])
+
+
+class HoldsKernel(keras.layers.Layer):
+    """A head that holds the embedding's weight, and not the embedding."""
+
+    def __init__(self, embedding):
+        super().__init__(name="own_head")
+        self.kernel = embedding.embeddings
+
+    def call(self, states):
+        return ops.matmul(states, ops.transpose(self.kernel))
+
+
+def test_a_weight_that_another_layer_holds_is_not_taken_from_it():
+    ids, embedding = keras.Input((None,), dtype="int32"), keras.layers.Embedding(6, 4, name="tokens")
+    states = embedding(ids)
+    model = keras.Model(ids, HoldsKernel(embedding)(states))
+    with pytest.raises(SplitError, match="'tokens' .* has a weight that 'own_head' .a HoldsKernel. holds as its own"):
+        split_embedding(model, [3])
+    assert type(embedding) is keras.layers.Embedding
