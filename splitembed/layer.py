@@ -208,8 +208,9 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             NotImplementedError: always; `model.quantize` passes the layer over, and warns.
         """
         raise NotImplementedError(
-            f"Layer {self.name!r}, a SplitEmbedding, is not quantized in place. Make it from a split whose frozen rows "
-            f'are narrow: build_split(..., frozen_dtype="int8"), or split.with_frozen_dtype("int8").'
+            f"Layer {self.name!r}, a {type(self).__name__}, is not quantized in place. Make it from a split whose "
+            f'frozen rows are narrow: build_split(..., frozen_dtype="int8"), or split.with_frozen_dtype("int8"), which '
+            f"replace_split puts into a model."
         )
 
     def enable_lora(self, rank: int, **kwargs: Any) -> None:

@@ -62,6 +62,11 @@ def replace_split(
         raise SplitError(
             f"`new_reverse_split` is for a layer whose weights are not tied, and {old.name!r} has one table."
         )
+    if len({each.num_tokens for each in splits}) > 1:
+        raise SplitError(
+            f"`new_split` has {new_split.num_tokens} tokens, the table of the logits {splits[1].num_tokens}: pass "
+            f"`new_reverse_split` as well, made likewise of layer.reverse_embedding.to_split()."
+        )
     rows = [_rows(each, split, new_ids) for each, split in zip(layers, splits, strict=True)]
     new = split_again(old, *splits)
     variables = [each.trainable_rows for each in layers if each.built]

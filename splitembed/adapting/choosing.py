@@ -54,7 +54,7 @@ def _found(model: Any, layer: Any) -> Any:
             return named[0]
         if named_split and not named:
             raise _is_split(named_split[0])
-        problem = f"`layer` names {'several' if named else 'none'} of them. Received: {layer!r}."
+        problem = f"`layer` names {'several' if named else 'none'} of them. Received: {layer!r}{_kind(model, layer)}."
     elif split:
         raise _is_split(split[0])
     else:
@@ -66,6 +66,12 @@ def _found(model: Any, layer: Any) -> Any:
         problem = "Say by `layer` which one: the layer itself, or its name." if candidates else _without(model)
     names = ", ".join(f"{each.name!r} ({each.input_dim} tokens)" for each in candidates) or "none"
     raise SplitError(f"The embeddings of {getattr(model, 'name', model)!r} are: {names}. {problem}")
+
+
+def _kind(model: Any, layer: Any) -> str:
+    """What a layer is that is no embedding, in brackets, or ""."""
+    others = [each for each in layers_in(model, keras.Layer) if each is layer or each.name == layer]
+    return f" (a {type(others[0]).__name__}, which is no keras.layers.Embedding)" if others else ""
 
 
 def _token_embedding(model: Any) -> Any:

@@ -1,12 +1,12 @@
 """What a model's tokens are called: names of tokens go in; ids, and what new ids are called, come out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import SplitError, TokenIdError, VocabularyError
+from splitembed.errors import SplitError, TokenIdError, UnknownTokenError, VocabularyError
 from splitembed.vocabulary import read_vocabulary, resolve_ids
 
 
@@ -24,6 +24,8 @@ class Names:
 
     def chosen(self, selection: Any) -> NDArray[np.int64]:
         """The ids of tokens that the model has, ascending, each once; see `resolve_ids`."""
+        if self.index is None and isinstance(selection, str | list | tuple):
+            self._refuse_names(selection)
         try:
             return np.unique(resolve_ids(selection, self.num_tokens, self.index))
         except TokenIdError:
@@ -34,6 +36,14 @@ class Names:
                         f"{self.num_tokens} tokens: name it in `new_tokens`."
                     ) from None
             raise
+
+    def _refuse_names(self, selection: Any) -> None:
+        for name in [selection] if isinstance(selection, str) else selection:
+            if isinstance(name, str):
+                raise UnknownTokenError(
+                    f"Token {name!r} cannot be looked up, as nothing says what the model's tokens are called: pass "
+                    "`vocabulary`, a list of them or a tokenizer, or name ids."
+                )
 
     def new(self, new_tokens: Any) -> list[str] | int:
         """What to add: the names, where the split keeps names, else how many.
@@ -87,6 +97,8 @@ def names_of(model: Any, vocabulary: Any, num_tokens: int) -> Names:
     if vocabulary is None or _is_tokenizer(vocabulary):
         tokenizer = vocabulary or getattr(getattr(model, "preprocessor", None), "tokenizer", None)
         return Names(TokenizerIndex(tokenizer) if _is_tokenizer(tokenizer) else None, None, num_tokens)
+    if isinstance(vocabulary, KeysView):  # a KerasHub tokenizer's get_vocabulary()
+        vocabulary = list(vocabulary)
     read = read_vocabulary(vocabulary, padding=None, unknown=None)
     if not read.has_strings:
         raise VocabularyError("`vocabulary` must have strings: name ids where there are none, and leave it out.")

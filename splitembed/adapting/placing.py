@@ -129,7 +129,10 @@ def _spec_of(node: Any, layer: Any) -> Any:
         return operation.compute_output_spec(*arguments.args, **arguments.kwargs)
     except Exception as error:
         kind = type(operation).__name__
-        raise SplitError(f"its {operation.name!r} (a {kind}) was built for the old number. {error}") from error
+        raise SplitError(
+            f"its {operation.name!r} (a {kind}) was built for the old number. Train tokens that the model has, or "
+            f"split the part before that layer. ({error})"
+        ) from error
 
 
 def _set_shape(tensor: Any, shape: Any, undo: Undo) -> None:

@@ -57,8 +57,9 @@ def split_embedding(
         initializer: what new rows start as, as `build_split` takes it; "mean" is the mean of the model's own rows, with
             which a new token's logit is at first the mean of all others, so that it draws little from the likely ones.
         layer: the embedding or its name, where there are several; by default what KerasHub calls `token_embedding`.
-        vocabulary: the tokens in id order, as `read_vocabulary` takes them, to name them by; by default those of a
-            KerasHub task's own tokenizer. Names of new tokens may stand in it at their place.
+        vocabulary: the tokens in id order, as `read_vocabulary` takes them, or a KerasHub tokenizer, to name them by;
+            by default a KerasHub task's own, for this call. It may end before the table does, as where that was padded,
+            or go on with the names of new tokens. The split keeps a list that names every row.
         seed: for the initializer.
 
     Returns:
