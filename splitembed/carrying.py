@@ -87,8 +87,9 @@ def carry_optimizer(old: Any, new: Any, carried: Carried) -> None:
             moved = carried.get(id(variable))
             before = variable if moved is None else moved.old
             place = next((i for i, each in enumerate(old._trainable_variables) if each is before), None)
-            if place is not None and slots[index] is not None:
-                _carry(name, old_slots[name][place], slots[index], variable, moved)
+            state = None if place is None or name not in old_slots else old_slots[name][place]
+            if state is not None and slots[index] is not None:
+                _carry(name, state, slots[index], variable, moved)
     for before, after in zip(_others(old, old_slots), _others(new, new_slots), strict=True):
         after.assign(before)
 

@@ -92,18 +92,20 @@ def _put_by_adding(logits: Any, chosen: Any, columns: Any, is_other: Any) -> Any
     if in_xla() or logits.dtype != tf.float32:  # in 16 bits what was there may be infinite
         return _choose(logits, chosen, columns, is_other)
 
+    ids, values = tf.boolean_mask(chosen, is_other), tf.boolean_mask(columns, is_other, axis=1)
+    before = tf.gather(logits, ids, axis=1)
+
     def put() -> Any:
-        ids, values = tf.boolean_mask(chosen, is_other), tf.boolean_mask(columns, is_other, axis=1)
         places = tf.range(tf.shape(logits)[0])[:, None] * logits.shape[1] + ids
         flat = tf.reshape(logits, [-1])
-        for each in (-tf.gather(logits, ids, axis=1), values):
+        for each in (-before, values):
             flat = tf.raw_ops.ScatterNdNonAliasingAdd(
                 input=flat, indices=tf.reshape(places, [-1, 1]), updates=tf.reshape(each, [-1])
             )
         return tf.reshape(flat, [-1, logits.shape[1]])
 
-    is_small = tf.size(logits, tf.int64) <= _MOST_PLACES
-    return tf.cond(is_small, put, lambda: _choose(logits, chosen, columns, is_other))
+    can_add = (tf.size(logits, tf.int64) <= _MOST_PLACES) & tf.reduce_all(tf.math.is_finite(before))
+    return tf.cond(can_add, put, lambda: _choose(logits, chosen, columns, is_other))
 
 
 def _choose(logits: Any, chosen: Any, columns: Any, is_other: Any) -> Any:

@@ -335,3 +335,12 @@ def test_untied_weights_train_as_the_dense_twin_s():
     layer = SplitReversibleEmbedding(split, tie_weights=False, reverse_split=reverse)
     # not Adam: from the row slices of an untied Embedding Keras's adds up squares of what repeats, not of its sum
     assert_steps_are_equal(layer, Twin(split, reverse), OPTIMIZERS["SGD"])
+
+
+def test_a_column_whose_product_overflows_is_that_of_the_row_it_has_by_now():
+    matrix = np.full((NUM_BASE, 4), 1e30, np.float32)
+    layer = SplitReversibleEmbedding(SplitTable.from_arrays(matrix, np.arange(NUM_BASE), np.empty((0, 4))).thaw([3]))
+    layer.build()
+    layer.assign_rows([3], np.full((1, 4), 0.5, np.float32))
+    logits = numpy(layer(ops.full((2, 4), 1e10), reverse=True))
+    assert np.isinf(np.delete(logits, 3, axis=1)).all() and logits[:, 3].tolist() == [2e10, 2e10]

@@ -119,13 +119,17 @@ def _refusal_of_sharing(model: Any, layer: Any) -> str:
     """Why a layer cannot be split whose weight another one holds too, and would go on with, or ""."""
     weights = {id(each) for each in layer.variables}
     for each in model._flatten_layers():
-        if each is not layer and any(id(own) in weights for own in each._trainable_variables):
+        if each is not layer and any(id(own) in weights for own in _own_variables(each)):
             kind = type(each).__name__
             return (
                 f"has a weight that {each.name!r} (a {kind}) holds as its own: it would go on with the plain rows. Let "
                 "it hold the embedding, a ReversibleEmbedding, and call that with reverse=True."
             )
     return ""
+
+
+def _own_variables(layer: Any) -> list[Any]:
+    return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
 # what makes an output of ids; a class may have its own of anything else

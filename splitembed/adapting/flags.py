@@ -37,23 +37,30 @@ class Before:
                 if each.trainable and id(each) not in kept:
                     _set_flag(each, False)
                     self.frozen.append(each)
-            _set_flag(owner, True)
+            owner._trainable = 1  # not True itself: TensorFlow would take `owner.trainable = True` for no change later
             self.lent_by.append(owner)
         return self
 
-    def trains_again(self) -> bool:
+    def trains_again(self, layer: Any) -> bool:
         """The flag of the layer that is to be plain again: the old one, unless owners were unfrozen as wholes since."""
-        layers = [each for owner in self.lent_by for each in owner._flatten_layers()]
-        return self.trainable or (bool(layers) and all(each.trainable for each in layers))
+        layers = (each for owner in self.lent_by for each in owner._flatten_layers())
+        return self.trainable or (self._is_unfrozen(layer) and all(each.trainable for each in layers))
 
-    def freeze_again(self) -> None:
+    def freeze_again(self, layer: Any) -> None:
         """Freezes the owners, and gives what they hold its flags back; not if somebody has let that train since."""
-        if any(each.trainable for owner in self.lent_by for each in owner.variables):
+        if self._is_unfrozen(layer):
             return
         for owner in self.lent_by:
             _set_flag(owner, False)
         for each in self.frozen:
             _set_flag(each, True)
+
+    def _is_unfrozen(self, layer: Any) -> bool:
+        """Whether the owners hold anything that trains beside the layer and others that are split."""
+        held = [each for owner in self.lent_by for each in owner._flatten_layers()]
+        splits = [layer, *(each for each in held if isinstance(each, SplitEmbedding))]
+        own = {id(variable) for each in splits for variable in each.variables}
+        return any(each.trainable for owner in self.lent_by for each in owner.variables if id(each) not in own)
 
 
 def set_flags(layers: list[Any], frozen: list[int]) -> None:

@@ -4,6 +4,7 @@ The object stays the one that it was, with another class and another state, so t
 layer there. What the model knew of the old one's shape is worked out again; if that fails, all is as it was before.
 """
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -40,25 +41,28 @@ def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) ->
             changed then.
     """
     owners, undo = owners_of(model, old), Undo()
-    compiled = [owner for owner in owners if carried is not None and getattr(owner, "compiled", False)]
+    _refuse_other_scope(model)
+    holders = [*owners, *_others_that_hold(owners, old)]
+    compiled = [each for each in holders if carried is not None and getattr(each, "compiled", False)]
     optimizers = [make_again(owner.optimizer) for owner in compiled]
     was_split, num_tokens, num_new = isinstance(old, SplitEmbedding), old.input_dim, new.input_dim
     before = Before.of(old)
     try:
         _become(old, new, undo)
         for owner in owners if num_new != num_tokens else ():
-            _set_sizes(owner, num_tokens, num_new, undo)
+            if _set_sizes(owner, num_tokens, num_new, undo):
+                _refuse_other_weights(owner, old, num_tokens)
             _shape_again(owner, old, undo)
     except Exception as error:
         for step in reversed(undo):
             step()
         raise SplitError(f"{model.name!r} has {num_tokens} tokens and cannot have {num_new}: {error}") from error
     if not isinstance(old, SplitEmbedding):
-        before.freeze_again()
+        before.freeze_again(old)
     else:
         old.__dict__["_before"] = before if was_split else before.let_train(owners, old)
-    for owner in owners:
-        _forget_traces(owner)
+    for each in holders:
+        _forget_traces(each)
     for owner, optimizer in zip(compiled, optimizers, strict=True):
         compile_again(owner, optimizer, carried or {})
     return model
@@ -68,6 +72,23 @@ def owners_of(model: Any, layer: Any) -> list[Any]:
     """The layers and models that hold a layer, each once; those that others hold come before them."""
     found = {id(each): each for each in model._flatten_layers() if each is not layer and is_in(layer, each)}
     return list(reversed(found.values()))
+
+
+def _others_that_hold(owners: list[Any], layer: Any) -> list[Any]:
+    """Models in use that hold a layer too, such as a task whose backbone was given: they know nothing of each other."""
+    known = {id(each) for each in (*owners, layer)}
+    models = [each for each in gc.get_objects() if issubclass(type(each), keras.Model) and id(each) not in known]
+    return [each for each in models if hasattr(each, "_layers") and is_in(layer, each)]
+
+
+def _refuse_other_scope(model: Any) -> None:
+    """Refuses where new variables would not be on all of a model's replicas."""
+    strategy = getattr(model, "distribute_strategy", None)
+    if strategy is not None and strategy.num_replicas_in_sync > 1:
+        import tensorflow as tf
+
+        if tf.distribute.get_strategy() is not strategy:
+            raise SplitError(f"{model.name!r} is on several replicas: call this under its strategy's scope().")
 
 
 def is_in(layer: Any, owner: Any) -> bool:
@@ -89,8 +110,9 @@ def _set_state(layer: Any, kind: type, state: dict[str, Any]) -> None:
     object.__setattr__(layer, "__dict__", state)
 
 
-def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> None:
-    """In attributes, and in the config that Keras makes of a constructor's arguments."""
+def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> bool:
+    """In attributes, and in the config that Keras makes of a constructor's arguments; whether there is any."""
+    num_before = len(undo)
     config = getattr(getattr(owner, "_auto_config", None), "config", {})
     for name in _SIZES:
         if vars(owner).get(name) == old:
@@ -99,6 +121,23 @@ def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> None:
         if config.get(name) == old:
             undo.append(lambda name=name: config.update({name: old}))  # type: ignore[misc]
             config[name] = new
+    return len(undo) > num_before
+
+
+def _refuse_other_weights(owner: Any, layer: Any, num_tokens: int) -> None:
+    """An owner that is made for a number of tokens makes all its layers for that: one that does not grow would not fit.
+
+    Raises:
+        SplitError: such a layer, by name.
+    """
+    for each in owner._flatten_layers(include_self=False):
+        if not is_in(layer, each) and not is_in(each, layer):
+            for weight in (*each._trainable_variables, *each._non_trainable_variables):
+                if num_tokens in weight.shape:
+                    raise SplitError(
+                        f"{owner.name!r} is made for that number, and its {each.name!r} (a {type(each).__name__}) has "
+                        f"a weight of shape {tuple(weight.shape)}, which stays. Train tokens that the model has."
+                    )
 
 
 def _shape_again(owner: Any, layer: Any, undo: Undo) -> None:

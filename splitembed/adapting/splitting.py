@@ -106,7 +106,7 @@ def combine_embedding(model: Any) -> Any:
         raise SplitError(f"{getattr(model, 'name', model)!r} has no SplitEmbedding to combine.")
     made = [to_dense(layer) for layer in layers]
     for layer, dense in zip(layers, made, strict=True):
-        dense.trainable = Before.of(layer).trains_again()
+        dense.trainable = Before.of(layer).trains_again(layer)
         carried = {id(dense.embeddings): Moved(layer.trainable_rows, _trainable_row_of_ids(layer))}
         reverse = getattr(layer, "reverse_embedding", None)
         if reverse is not None:

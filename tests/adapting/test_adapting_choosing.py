@@ -1,4 +1,4 @@
-"""Which embedding of a model is split: the named one, one that goes by a known name, the only one; or why none is."""
+"""Which embedding of a model is split: the named one, the one of a known name, the only one; or why none is."""
 
 import keras
 import numpy as np

@@ -100,11 +100,26 @@ def test_what_was_unfrozen_since_trains_on_once_the_model_is_plain(unfrozen):
     model = attending_model()
     model.trainable = False
     split_embedding(model, [3])
-    for flag in (False, True):  # on TensorFlow, setting a flag to what it is changes nothing of what is inside
-        (model if unfrozen == "model" else model.get_layer("head")).trainable = flag
+    (model if unfrozen == "model" else model.get_layer("head")).trainable = True
     combine_embedding(model)
     names = [each.path for each in model.trainable_variables]
     assert names == ([each.path for each in model.variables] if unfrozen == "model" else ["head/kernel", "head/bias"])
+
+
+def test_a_model_around_the_one_that_was_given_trains_the_rows_too():
+    inner = attending_model()
+    ids = keras.Input((None,), dtype="int32")
+    outer = keras.Model(ids, keras.layers.Dense(2)(inner(ids)))
+    outer.compile("adam", "mse")
+    outer.fit(IDS, TARGETS, verbose=0)
+    before = outer.predict(IDS, verbose=0)
+    split_embedding(inner, [3])
+    assert np.array_equal(outer.predict(IDS, verbose=0), before)
+    layer = inner.get_layer("tokens")
+    rows = layer.to_split().trainable
+    outer.fit(IDS, TARGETS, verbose=0)
+    assert int(outer.optimizer.iterations) == 2 and not np.array_equal(layer.to_split().trainable, rows)
+    assert not np.array_equal(outer.predict(IDS, verbose=0), before)
 
 
 class HoldsKernel(keras.layers.Layer):

@@ -132,6 +132,17 @@ def test_a_model_that_is_split_twice_and_combined_was_frozen():
     assert not any(each.trainable for each in model._flatten_layers())
 
 
+def test_a_model_that_was_unfrozen_since_stays_so():
+    for name in ("functional", "nested", "made in build"):
+        model = pm.make_model(name)
+        model.trainable = False
+        pm.split_of(model)
+        model.trainable = True
+        se.combine_embedding(model)
+        assert model.trainable and all(each.trainable for each in model._flatten_layers())
+        assert len(model.trainable_weights) == len(model.weights)
+
+
 # Shapes
 
 

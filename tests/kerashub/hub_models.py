@@ -58,7 +58,6 @@ FAMILIES = {
     "gemma": Family(models.GemmaBackbone, GEMMA, models.GemmaCausalLM),
     "bart": Family(models.BartBackbone, HEADS, models.BartSeq2SeqLM),
 }
-LANGUAGE_MODELS = [name for name in FAMILIES if name != "bert classifier"]
 GENERATING = [name for name, family in FAMILIES.items() if family.generates]
 MASKED_MODELS = ["bert masked", "distilbert masked"]
 

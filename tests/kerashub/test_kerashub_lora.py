@@ -31,7 +31,6 @@ def moved_by_training(task) -> set[str]:
     return {path for path, value in before.items() if value.tobytes() != after[path].tobytes()}
 
 
-@pytest.mark.usefixtures("no_fusions")
 @pytest.mark.parametrize("name", LORA)
 def test_lora_before_the_split_trains_with_the_rows(name):
     task = hub.make_task(name)

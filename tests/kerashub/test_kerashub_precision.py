@@ -8,7 +8,6 @@ import pytest
 import splitembed as se
 
 POLICIES = ["mixed_bfloat16", "mixed_float16", "bfloat16"]
-pytestmark = pytest.mark.usefixtures("no_fusions")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -101,7 +101,7 @@ def test_training_equals_that_of_a_dense_twin(name):
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
     # with every token chosen a split model is a dense one, so that Adam's moments must go on through both
-    task, twin = (hub.make_task(name, optimizer=keras.optimizers.Adam(0.01)) for _ in range(2))
+    task, twin = (hub.make_task(name, optimizer=keras.optimizers.Adam(0.01), num_layers=1) for _ in range(2))
 
     def train_both() -> None:
         for seed in range(2):
@@ -123,9 +123,9 @@ def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=10 * TOLERANCE)  # a keys' bias has no gradient but noise
 
 
-@pytest.mark.parametrize("name", ["bert classifier", "gpt2", "gemma"])
+@pytest.mark.parametrize("name", ["bert classifier", "gpt2"])
 def test_what_was_compiled_stays(name):
-    task = hub.make_task(name, optimizer=keras.optimizers.RMSprop(0.02))
+    task = hub.make_task(name, optimizer=keras.optimizers.RMSprop(0.02), num_layers=1)
     family = hub.FAMILIES[name]
     if family.generates:
         task.compile(
