@@ -160,7 +160,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
                 f"Received: {split.num_tokens} tokens, a dim of {split.dim}."
             )
         options = {"save_by_reference": self.save_by_reference, "trainable": self.trainable}
-        return _Columns(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
+        return _LogitsTable(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
 
     def _logits(self, states: Any, layer: SplitEmbedding) -> Any:
         states = ops.convert_to_tensor(states)
@@ -209,7 +209,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
             )
 
 
-class _Columns(SplitEmbedding):
+class _LogitsTable(SplitEmbedding):
     """The table of the logits where weights are not tied. It lies as Keras's own does, a column for each token."""
 
     is_turned = True

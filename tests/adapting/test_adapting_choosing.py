@@ -48,7 +48,7 @@ def test_of_several_that_are_not_named_each_is_told():
         find_embedding(pm.make_model("positions"))
 
 
-@pytest.mark.parametrize("wrong", ["token", 7, built(layers.Embedding(3, 2, name="elsewhere"))])
+@pytest.mark.parametrize("wrong", ["token", 7, layers.Embedding(3, 2, name="elsewhere")])
 def test_a_wrong_name_is_told_with_the_right_ones(wrong):
     with pytest.raises(SplitError, match=r"'tokens' \(20 tokens\), 'positions' .*names none of them. Received: "):
         find_embedding(pm.make_model("positions"), wrong)
