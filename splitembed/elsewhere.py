@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope  # no public way tells of it
 from numpy.typing import NDArray
 
 from splitembed.dropout import Drop
@@ -63,12 +64,15 @@ def embed(layer: Any, ids: Any, weights: Any, tables: WeightTables, drop: Drop |
 
 
 def without_tables(layer: Any, ids: Any, message: str) -> Any:
-    """Raises: nothing calls a layer here before its tables are loaded.
+    """A call before the tables are loaded: Keras makes one with symbols, to build a model; with numbers there is none.
 
     Raises:
-        MissingTableError: always.
+        MissingTableError: where it would run.
     """
-    raise MissingTableError(message)
+    if not in_symbolic_scope():
+        raise MissingTableError(message)
+    shape = [int(length is None) or length for length in layer.compute_output_shape(tuple(ids.shape))]
+    return ops.zeros(shape, layer.compute_dtype)
 
 
 def is_ragged(ids: Any) -> bool:
