@@ -245,7 +245,7 @@ def test_a_model_that_cannot_have_more_tokens_is_left_as_it_was(tmp_path):
     assert_refused(
         tmp_path / "adapter.h5", model, SplitError, "has 9 tokens and cannot have 11", layer=embedding(logits)
     )
-    same_bits(model(IDS), before)
+    same_bits(keras.ops.convert_to_numpy(model(IDS)), before)
 
 
 def test_foreign_files_and_unknown_layers_are_refused(tmp_path):
@@ -267,4 +267,4 @@ def test_of_several_split_layers_one_must_be_named(tmp_path):
     load_trainable(tmp_path / "adapter.h5", model, layer="two")
     assert [layer.num_trainable for layer in layers] == [0, 4]
     load_trainable(tmp_path / "adapter.h5", model, layer=layers[0])
-    same_bits(*model(IDS))
+    same_bits(*map(keras.ops.convert_to_numpy, model(IDS)))
