@@ -16,6 +16,7 @@ from splitembed.order import Order
 
 _BACKEND = keras.backend.backend()
 _MOST_PLACES = 2**31 - 1  # that int32 counts
+_VERY_FEW = 1 / 300  # of all columns: more are scattered faster than added
 _FEW = 1 / 8  # of all columns: more are put in their places faster by choosing each value of the logits
 
 
@@ -77,35 +78,42 @@ def _put(logits: Any, chosen: Any, columns: Any, is_other: Any, whole: bool) -> 
     if whole or len(chosen) > _FEW * logits.shape[1]:
         return _choose(logits, chosen, columns, is_other)
     if _BACKEND == "tensorflow":
-        return _put_by_adding(logits, chosen, columns, is_other)
+        return _put_on_tensorflow(logits, chosen, columns, is_other)
     columns = ops.where(is_other, columns, ops.take(logits, chosen, axis=1))
     if _BACKEND == "jax":
         return logits.at[:, chosen].set(columns, unique_indices=True)
     return logits.index_copy(1, ops.convert_to_tensor(chosen, "int64"), columns)
 
 
-def _put_by_adding(logits: Any, chosen: Any, columns: Any, is_other: Any) -> Any:
-    """Adds to the logits where they lie: a scatter would copy them, and operations in place keep TensorFlow from fusing
-    others, so that other layers would round in another way. What was there is taken away first, which leaves zeros."""
+def _put_on_tensorflow(logits: Any, chosen: Any, columns: Any, is_other: Any) -> Any:
+    """A scatter copies the logits first. Very few columns are added faster to the logits where they lie, once what was
+    there is taken away, which leaves zeros. Operations in place would be faster still, but keep TensorFlow from fusing
+    others, so that other layers would round in another way."""
     import tensorflow as tf
 
-    if in_xla() or logits.dtype != tf.float32:  # in 16 bits what was there may be infinite
+    if in_xla() or logits.dtype != tf.float32:  # in 16 bits a GPU may have no scatter
         return _choose(logits, chosen, columns, is_other)
 
     ids, values = tf.boolean_mask(chosen, is_other), tf.boolean_mask(columns, is_other, axis=1)
+    numbers = tf.range(tf.shape(logits)[0])
+
+    def scatter() -> Any:
+        places = tf.stack(tf.meshgrid(numbers, ids, indexing="ij"), axis=-1)
+        return tf.tensor_scatter_nd_update(logits, places, values)
+
+    if len(chosen) > _VERY_FEW * logits.shape[1]:
+        return scatter()
     before = tf.gather(logits, ids, axis=1)
 
-    def put() -> Any:
-        places = tf.range(tf.shape(logits)[0])[:, None] * logits.shape[1] + ids
+    def add() -> Any:
+        places = tf.reshape(numbers[:, None] * logits.shape[1] + ids, [-1, 1])
         flat = tf.reshape(logits, [-1])
         for each in (-before, values):
-            flat = tf.raw_ops.ScatterNdNonAliasingAdd(
-                input=flat, indices=tf.reshape(places, [-1, 1]), updates=tf.reshape(each, [-1])
-            )
+            flat = tf.raw_ops.ScatterNdNonAliasingAdd(input=flat, indices=places, updates=tf.reshape(each, [-1]))
         return tf.reshape(flat, [-1, logits.shape[1]])
 
     can_add = (tf.size(logits, tf.int64) <= _MOST_PLACES) & tf.reduce_all(tf.math.is_finite(before))
-    return tf.cond(can_add, put, lambda: _choose(logits, chosen, columns, is_other))
+    return tf.cond(can_add, add, scatter)
 
 
 def _choose(logits: Any, chosen: Any, columns: Any, is_other: Any) -> Any:

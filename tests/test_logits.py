@@ -213,13 +213,15 @@ def test_any_split_in_order_is_numpy_s(split, num_states):
     np.testing.assert_allclose(to_rows, expected, rtol=0, atol=TOLERANCE)
 
 
-WAYS = {"few": 1.0, "many": 0.0}
+WAYS = {"very few": (1.0, 1.0), "few": (0.0, 1.0), "many": (0.0, 0.0)}
 
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
     """How columns are put in their places, whatever their number."""
-    monkeypatch.setattr(splitembed.in_order, "_FEW", WAYS[request.param])
+    very_few, few = WAYS[request.param]
+    monkeypatch.setattr(splitembed.in_order, "_VERY_FEW", very_few)
+    monkeypatch.setattr(splitembed.in_order, "_FEW", few)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -294,14 +296,17 @@ def test_a_row_that_was_not_finite_and_stays_is_keras_s(way):
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere no int32 counts places")
 def test_more_places_than_an_int32_counts(monkeypatch):
+    monkeypatch.setattr(splitembed.in_order, "_VERY_FEW", 1.0)
     _, ours = pair(4)
+    ours.build()
+    ours.trainable_rows.assign(rows(len(CHOSEN), 4, seed=5))
     expected = numpy(ours(rows(2, 3, 4), reverse=True))
     monkeypatch.setattr(splitembed.in_order, "_MOST_PLACES", 2 * 3 * NUM_BASE - 1)
     assert_same(ours(rows(2, 3, 4), reverse=True), expected)
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere nothing is updated in place")
-def test_what_is_put_in_place_is_nobody_else_s():
+def test_what_is_put_in_place_is_nobody_else_s(way):
     """Two calls on the same states, and the product that Keras makes of them, in one graph that may merge them."""
     import tensorflow as tf
 
@@ -347,7 +352,7 @@ def test_untied_weights_train_as_the_dense_twin_s():
     assert_steps_are_equal(layer, Twin(split, reverse), OPTIMIZERS["SGD"])
 
 
-def test_a_column_whose_product_overflows_is_that_of_the_row_it_has_by_now():
+def test_a_column_whose_product_overflows_is_that_of_the_row_it_has_by_now(way):
     matrix = np.full((NUM_BASE, 4), 1e30, np.float32)
     layer = SplitReversibleEmbedding(SplitTable.from_arrays(matrix, np.arange(NUM_BASE), np.empty((0, 4))).thaw([3]))
     layer.build()

@@ -102,7 +102,10 @@ def _refusal(layer: Any) -> str:
     if getattr(layer, "quantization_mode", None) is not None:
         return f"is quantized ({layer.quantization_mode}). Split the model first, then quantize its other layers."
     if getattr(layer, "lora_enabled", False) or getattr(layer, "lora_rank", None):
-        return "has LoRA. Enable LoRA on other layers, or save the model, which merges it, and load it again."
+        return (
+            "has LoRA. Enable LoRA on other layers; or save the weights, which merges it, and load them into the model "
+            "made anew, without LoRA."
+        )
     if any(getattr(type(layer), name) not in known for name, known in _METHODS.items()):
         return (
             "computes in a way of its own, which a split layer would not. A keras.layers.Embedding or "
