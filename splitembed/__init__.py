@@ -12,72 +12,72 @@ as soon as Keras is imported, so that saved models load without `custom_objects`
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from splitembed.registration import register_with_keras
+from splitembed.layers.registration import register_with_keras
 
 if TYPE_CHECKING:
-    from splitembed.adapting import combine_embedding as combine_embedding
-    from splitembed.adapting import load_trainable as load_trainable
-    from splitembed.adapting import split_embedding as split_embedding
-    from splitembed.build import build_split as build_split
-    from splitembed.convert import save_frozen as save_frozen
     from splitembed.coverage import CoverageReport as CoverageReport
     from splitembed.coverage import measure_coverage as measure_coverage
     from splitembed.coverage import report_coverage as report_coverage
     from splitembed.difference import diff as diff
-    from splitembed.export import export_vectors as export_vectors
-    from splitembed.export import save_trainable as save_trainable
-    from splitembed.export import to_dense as to_dense
     from splitembed.gradients import GradientGate as GradientGate
     from splitembed.gradients import RowGradientOptimizer as RowGradientOptimizer
     from splitembed.gradients import clip_gradient_rows as clip_gradient_rows
     from splitembed.gradients import keep_gradient_rows as keep_gradient_rows
     from splitembed.gradients import keep_gradient_where as keep_gradient_where
-    from splitembed.layer import SplitEmbedding as SplitEmbedding
-    from splitembed.ngrams import NgramRidge as NgramRidge
-    from splitembed.optimizers import LazyAdagrad as LazyAdagrad
-    from splitembed.optimizers import LazyAdam as LazyAdam
-    from splitembed.optimizers import LazySGD as LazySGD
-    from splitembed.partial import PartialEmbedding as PartialEmbedding
-    from splitembed.replacing import replace_split as replace_split
-    from splitembed.reversible import SplitReversibleEmbedding as SplitReversibleEmbedding
-    from splitembed.split import SplitTable as SplitTable
+    from splitembed.gradients.partial_embedding import PartialEmbedding as PartialEmbedding
+    from splitembed.initializers.ngrams import NgramRidge as NgramRidge
+    from splitembed.layers.embedding import SplitEmbedding as SplitEmbedding
+    from splitembed.layers.reversible import SplitReversibleEmbedding as SplitReversibleEmbedding
+    from splitembed.models.export import export_vectors as export_vectors
+    from splitembed.models.export import save_trainable as save_trainable
+    from splitembed.models.export import to_dense as to_dense
+    from splitembed.models.load_trainable import load_trainable as load_trainable
+    from splitembed.models.replace_split import replace_split as replace_split
+    from splitembed.models.split_embedding import combine_embedding as combine_embedding
+    from splitembed.models.split_embedding import split_embedding as split_embedding
+    from splitembed.optimizers.lazy import LazyAdagrad as LazyAdagrad
+    from splitembed.optimizers.lazy import LazyAdam as LazyAdam
+    from splitembed.optimizers.lazy import LazySGD as LazySGD
+    from splitembed.split.build import build_split as build_split
+    from splitembed.split.table import SplitTable as SplitTable
     from splitembed.vectors import SubwordVectors as SubwordVectors
     from splitembed.vectors import VectorSource as VectorSource
     from splitembed.vectors import WordVectors as WordVectors
     from splitembed.vectors import read_vectors as read_vectors
+    from splitembed.vectors.save_frozen import save_frozen as save_frozen
     from splitembed.vocabulary import Vocabulary as Vocabulary
     from splitembed.vocabulary import read_vocabulary as read_vocabulary
 
 _MODULE_OF = {
-    "build_split": "build",
+    "build_split": "split.build",
     "clip_gradient_rows": "gradients",
-    "combine_embedding": "adapting",
+    "combine_embedding": "models.split_embedding",
     "CoverageReport": "coverage",
     "diff": "difference",
-    "export_vectors": "export",
+    "export_vectors": "models.export",
     "GradientGate": "gradients",
     "keep_gradient_rows": "gradients",
     "keep_gradient_where": "gradients",
-    "load_trainable": "adapting",
+    "load_trainable": "models.load_trainable",
     "measure_coverage": "coverage",
-    "LazyAdagrad": "optimizers",
-    "LazyAdam": "optimizers",
-    "LazySGD": "optimizers",
-    "NgramRidge": "ngrams",
-    "PartialEmbedding": "partial",
+    "LazyAdagrad": "optimizers.lazy",
+    "LazyAdam": "optimizers.lazy",
+    "LazySGD": "optimizers.lazy",
+    "NgramRidge": "initializers.ngrams",
+    "PartialEmbedding": "gradients.partial_embedding",
     "read_vectors": "vectors",
     "read_vocabulary": "vocabulary",
-    "replace_split": "replacing",
+    "replace_split": "models.replace_split",
     "report_coverage": "coverage",
     "RowGradientOptimizer": "gradients",
-    "save_frozen": "convert",
-    "save_trainable": "export",
-    "split_embedding": "adapting",
-    "SplitEmbedding": "layer",
-    "SplitReversibleEmbedding": "reversible",
-    "SplitTable": "split",
+    "save_frozen": "vectors.save_frozen",
+    "save_trainable": "models.export",
+    "split_embedding": "models.split_embedding",
+    "SplitEmbedding": "layers.embedding",
+    "SplitReversibleEmbedding": "layers.reversible",
+    "SplitTable": "split.table",
     "SubwordVectors": "vectors",
-    "to_dense": "export",
+    "to_dense": "models.export",
     "VectorSource": "vectors",
     "Vocabulary": "vocabulary",
     "WordVectors": "vectors",

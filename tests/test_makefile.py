@@ -84,7 +84,7 @@ def test_extras_are_stamps_that_setup_cfg_knows():
 
 @needs_make
 def test_all_tests_include_those_that_have_an_environment_of_their_own():
-    assert "--numprocesses=2 tests/kerashub" in run_make("-n", "test-keras-hub")
+    assert "--numprocesses=2 tests/models/kerashub" in run_make("-n", "test-keras-hub")
     assert "test-keras-hub" in run_make("-n", "test-all")
 
 

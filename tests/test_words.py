@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from odd_words import ODD_WORDS, any_word, word_lists
 
 from splitembed.errors import VocabularyError
 from splitembed.words import Words, check_offsets, decode_word, encode_word, pack_words, unpack_words
+from tests.helpers.odd_words import ODD_WORDS, any_word, word_lists
 
 
 @given(any_word)

@@ -1,17 +1,9 @@
-"""What of a vocabulary has a pretrained vector, what has not, and what it weighs: tokens and words in, numbers out."""
+"""What of a vocabulary has a pretrained vector, what has not, and what it weighs."""
 
-import dataclasses
-from typing import Any
-
-import numpy as np
-
-from splitembed.coverage.measure import TOP, measure_coverage
-from splitembed.coverage.records import FLOAT32_BYTES, RankPoint, RuleCoverage, Suggestion, TableSizes
+from splitembed.coverage.measure import measure_coverage
+from splitembed.coverage.records import RankPoint, RuleCoverage, Suggestion, TableSizes
 from splitembed.coverage.report import CoverageReport
-from splitembed.coverage.suggestions import load_rapidfuzz, suggest_words
-from splitembed.matching import Match, find_candidates
-from splitembed.vectors import iter_vectors
-from splitembed.vocabulary import Vocabulary, read_vocabulary
+from splitembed.coverage.report_coverage import report_coverage
 
 __all__ = [
     "CoverageReport",
@@ -22,82 +14,3 @@ __all__ = [
     "measure_coverage",
     "report_coverage",
 ]
-
-
-def report_coverage(
-    vocabulary: Any,
-    source: Any,
-    counts: Any = None,
-    top: int = TOP,
-    *,
-    fallbacks: Any = (),
-    suggest: bool = False,
-) -> CoverageReport:
-    """Says how much of a vocabulary the pretrained vectors cover, without building anything.
-
-    >>> vectors = {"the": [0.1, 0.2], "of": [0.3, 0.4]}
-    >>> print(report_coverage(["The", "zzz", "of"], vectors, counts={"The": 6, "of": 3, "zzz": 1}, fallbacks=["lower"]))
-                    matched      of      share
-    types                 2       3     66.7 %
-      exact               1       3     33.3 %
-      lower               1       3     33.3 %
-    running tokens        9      10     90.0 %
-      exact               3      10     30.0 %
-      lower               6      10     60.0 %
-                     rows  memory  with Adam
-    frozen              2    16 B
-    trainable           1     8 B       24 B
-    all trainable       3    24 B       72 B
-    out of vocabulary: 1 type, 1 running token
-    zzz                   1
-
-    Args:
-        vocabulary: whatever `read_vocabulary` takes.
-        source: whatever `read_vectors` takes; read once, and only the words that can match are kept.
-        counts: how often each token occurs: a dict token -> count, or an array in id order; None if unknown.
-        top: how many out-of-vocabulary tokens to list.
-        fallbacks: what to try where a token itself is not found, as `build_split` takes it.
-        suggest: find for each listed token the word that it may stand for. Then every row of the source is read and
-            checked, and all its words are held in memory.
-
-    Returns:
-        The report; its sizes are those of a split of its own with float32 rows, in which each matched word is frozen.
-
-    Raises:
-        VocabularyError: a vocabulary or counts that cannot be used.
-        VectorFormatError: a file that holds no vectors.
-        SplitError: fallbacks that are none, or fail.
-        ImportError: rapidfuzz is missing, which suggestions need.
-    """
-    tokens = read_vocabulary(vocabulary)
-    candidates = find_candidates(tokens, fallbacks)
-    if suggest:
-        load_rapidfuzz()  # or fail before a long reading
-    words: list[str] = []
-    for block in iter_vectors(source, None if suggest else candidates.words):
-        words += block.words
-    match = candidates.match(words)
-    report = measure_coverage(tokens, match, counts, top, _sizes(tokens, match, block.vectors.shape[1]))
-    if not suggest:
-        return report
-    return dataclasses.replace(report, suggestions=_suggestions(tokens, report, words))
-
-
-def _sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
-    """The sizes of the split that `build_split` makes of it by default."""
-    num_padding = int(tokens.padding is not None)
-    num_frozen = len(np.unique(match.rows[match.is_matched])) + num_padding
-    num_trainable = int(np.count_nonzero(~match.is_matched)) - num_padding
-    return TableSizes(tokens.num_tokens, dim, num_frozen, num_trainable, num_frozen * dim * FLOAT32_BYTES)
-
-
-def _suggestions(tokens: Vocabulary, report: CoverageReport, words: list[str]) -> tuple[Suggestion | None, ...]:
-    """A suggestion for each token that the report lists, by what it is called in files of vectors."""
-    missing = [token for token, _ in report.oov]
-    spellings = tokens.spellings
-    if spellings is None:
-        return suggest_words(missing, words)
-    names = [spellings[tokens.index[token]] for token in missing]
-    spelled = [name for name in names if name]
-    found = dict(zip(spelled, suggest_words(spelled, words), strict=True))
-    return tuple(found.get(name) if name else None for name in names)

@@ -10,8 +10,8 @@ from splitembed.arrays import is_count
 from splitembed.coverage.records import Number, RankPoint, RuleCoverage, TableSizes
 from splitembed.coverage.report import CoverageReport
 from splitembed.errors import SplitError
-from splitembed.fallbacks import EXACT
-from splitembed.matching import Match
+from splitembed.matching.match import Match
+from splitembed.matching.rules import EXACT
 from splitembed.vocabulary import Vocabulary, align_counts
 
 TOP = 20  # out-of-vocabulary tokens that a report lists

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.coverage.records import Suggestion
-from splitembed.fallbacks import read_rules, spellings_of
-from splitembed.spellings import RULES
+from splitembed.matching.rules import read_rules, spellings_of
+from splitembed.matching.spellings import RULES
 
 MOST_EDITS = 3
 NUM_DISTANCES = 1 << 22  # that are held at once, a byte each

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.base import SplitBase
 from splitembed.difference.moved import Difference, Ids, MovedRow, Name, Numbers
 from splitembed.difference.neighbours import nearest_frozen
 from splitembed.errors import SplitError
-from splitembed.life.moves import ids_before
+from splitembed.split.base import SplitBase
+from splitembed.split.thaw_freeze import ids_before
 from splitembed.tables.fingerprints import row_blocks
 
 _NO_ID = -1

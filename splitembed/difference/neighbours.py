@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.base import SplitBase
+from splitembed.split.base import SplitBase
 from splitembed.tables.fingerprints import row_blocks
 
 Ids = NDArray[np.int64]

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from splitembed.errors import SplitError
-from splitembed.gradients.where import Shape, gate, may_fit, refuse_no_floats
+from splitembed.gradients.mask import Shape, gate, may_fit, refuse_no_floats
 
 
 @keras.saving.register_keras_serializable(package="splitembed")

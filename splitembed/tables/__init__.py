@@ -89,16 +89,16 @@ The whole of it, read without splitembed:
 True
 """
 
-from splitembed.tables.contents import FORMAT_VERSION, FROZEN_NAME, TRAINABLE_NAME
+from splitembed.tables.fields import FORMAT_VERSION, FROZEN_NAME, TRAINABLE_NAME
+from splitembed.tables.find_frozen import SEARCH_PATH, find_frozen, is_frozen, search_path
 from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows, fingerprint_words
-from splitembed.tables.frozen import FrozenTable, open_frozen
 from splitembed.tables.pairing import check_pair, open_pair
-from splitembed.tables.precision import decode_rows, dtype_name, encode_rows
-from splitembed.tables.search import SEARCH_PATH, find_frozen, is_frozen, search_path
-from splitembed.tables.streaming import FrozenWriter
-from splitembed.tables.trainable import TrainableTable, open_trainable
-from splitembed.tables.trainable_writing import write_trainable
-from splitembed.tables.writing import write_frozen
+from splitembed.tables.read_frozen import FrozenTable, open_frozen
+from splitembed.tables.read_trainable import TrainableTable, open_trainable
+from splitembed.tables.storage import decode_rows, dtype_name, encode_rows
+from splitembed.tables.stream_frozen import FrozenWriter
+from splitembed.tables.write_frozen import write_frozen
+from splitembed.tables.write_trainable import write_trainable
 
 __all__ = [
     "FORMAT_VERSION",

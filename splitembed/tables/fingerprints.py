@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.tables.precision import dtype_name
+from splitembed.tables.storage import dtype_name
 from splitembed.words import Packed, pack_words
 
 BLOCK_BYTES = 1 << 22  # hashes and copies at full speed, and is small beside any table

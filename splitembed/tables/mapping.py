@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.arrays import ALIGNMENT, aligned_empty, as_read_only
-from splitembed.tables.contents import damaged
+from splitembed.tables.fields import damaged
 
 # Without it Linux refuses a copy-on-write map larger than memory and swap. Python names it only from 3.13 on.
 _COMMON_LINUX = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from splitembed.errors import FingerprintError, TableFormatError
-from splitembed.tables.contents import FROZEN_NAME, TRAINABLE_NAME, PathLike
-from splitembed.tables.frozen import FrozenTable, open_frozen
-from splitembed.tables.search import SEARCH_PATH, find_frozen, search_path
-from splitembed.tables.trainable import TrainableTable, open_trainable
+from splitembed.tables.fields import FROZEN_NAME, TRAINABLE_NAME, PathLike
+from splitembed.tables.find_frozen import SEARCH_PATH, find_frozen, search_path
+from splitembed.tables.read_frozen import FrozenTable, open_frozen
+from splitembed.tables.read_trainable import TrainableTable, open_trainable
 
 
 def check_pair(frozen: FrozenTable, trainable: TrainableTable) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import TableFormatError
-from splitembed.tables.contents import check_fingerprint, check_length, damaged, dataset, store_text, text_attribute
-from splitembed.tables.files import reading
+from splitembed.tables.atomic_files import reading
+from splitembed.tables.fields import check_fingerprint, check_length, damaged, dataset, store_text, text_attribute
 from splitembed.tables.fingerprints import fingerprint_packed, fingerprint_remap, little_endian
 from splitembed.words import Packed, Words, check_offsets, pack_words
 

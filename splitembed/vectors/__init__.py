@@ -1,9 +1,9 @@
 """Pretrained vectors: foreign files, frozen tables and objects in memory enter; words and their rows leave."""
 
-from splitembed.vectors.blocks import Block, WordVectors
+from splitembed.vectors.fasttext.subwords import SubwordVectors
 from splitembed.vectors.read import iter_vectors, read_shared_vectors, read_vectors
 from splitembed.vectors.source import VectorSource
-from splitembed.vectors.subwords import SubwordVectors
+from splitembed.vectors.word_vectors import Block, WordVectors
 
 __all__ = [
     "Block",

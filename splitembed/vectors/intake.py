@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import is_count
 from splitembed.errors import VectorFormatError, VocabularyError
-from splitembed.vectors.blocks import Block
-from splitembed.vectors.doubts import DUPLICATE, NOT_UTF8, REPLACED, Doubts
+from splitembed.vectors.read_warnings import DUPLICATE, NOT_UTF8, REPLACED, Doubts
+from splitembed.vectors.word_vectors import Block
 from splitembed.words import decode_word, encode_word
 
 Places = Sequence[int] | NDArray[np.int64]

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from splitembed.tables import FrozenTable
-from splitembed.vectors.blocks import Block, WordVectors, gather_blocks, stack_blocks
-from splitembed.vectors.fasttext_bin import fasttext_blocks
-from splitembed.vectors.frozen import table_blocks, table_vectors
+from splitembed.vectors.fasttext.read_bin import fasttext_blocks
+from splitembed.vectors.fasttext.subwords import SubwordVectors
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.memory import Pair, pair_blocks, shared_vectors
-from splitembed.vectors.opening import Found, name_of, recognise
-from splitembed.vectors.sniff import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, sniff
+from splitembed.vectors.pairs.frozen_tables import table_blocks, table_vectors
+from splitembed.vectors.pairs.pair import Pair, pair_blocks, shared_vectors
+from splitembed.vectors.recognise import Found, name_of, recognise
 from splitembed.vectors.source import VectorSource, with_options
-from splitembed.vectors.streams import STANDARD_INPUT, Stream, open_stream
-from splitembed.vectors.subwords import SubwordVectors
-from splitembed.vectors.text import text_blocks
-from splitembed.vectors.word2vec_binary import binary_blocks
+from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, open_stream
+from splitembed.vectors.streams.sniff import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, sniff
+from splitembed.vectors.text.read_text import text_blocks
+from splitembed.vectors.word2vec.read_binary import binary_blocks
+from splitembed.vectors.word_vectors import Block, WordVectors, gather_blocks, stack_blocks
 
 READERS: dict[str, Callable[[Stream, Layout, Intake], Iterator[Block]]] = {
     TEXT_FORMAT: text_blocks,

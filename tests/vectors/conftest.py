@@ -3,7 +3,8 @@
 import gzip
 
 import pytest
-from packings import PACKINGS, Delivery
+
+from tests.helpers.packings import PACKINGS, Delivery
 
 
 @pytest.fixture(params=["plain", "gzip"])

@@ -1,0 +1,1 @@
+"""Accuracy, time and memory on real texts."""

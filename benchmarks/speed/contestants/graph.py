@@ -1,0 +1,89 @@
+"""What contestants on TensorFlow share: a subclass says what trains and how ids become rows."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from benchmarks.speed.contestants.base import TrainingContestant
+from benchmarks.speed.problems import Problem
+from splitembed.optimizers.lazy import LazyAdam
+
+_OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam, "lazy_adam": LazyAdam}
+
+
+def make_optimizer(name: str, learning_rate: float, weight_decay: float) -> keras.optimizers.Optimizer:
+    """Makes an optimizer by name; one with weight decay also has momentum."""
+    momentum = {"momentum": 0.9} if name == "sgd" and weight_decay else {}
+    return _OPTIMIZERS[name](learning_rate, weight_decay=weight_decay or None, **momentum)
+
+
+class TensorFlowContestant(TrainingContestant):
+    """A contestant whose forward pass and training step are each one `tf.function`."""
+
+    def __init__(self, problem: Problem, task: str = "step", **options: Any) -> None:
+        super().__init__(problem, task, **options)
+        self.head = keras.Variable(problem.head, name="head")
+        self.variables: list[Any] = self.build(problem)
+        self.batches = [tf.constant(batch) for batch in problem.batches]
+        self.optimizer = make_optimizer(self.optimizer_name, self.learning_rate, self.weight_decay)
+        if task == "step":
+            self.optimizer.build([*self.variables, self.head])
+        signature = [tf.TensorSpec((None, problem.sizes.length), tf.int32)]
+        self._forward = tf.function(self._look_up, input_signature=signature)
+        self._step = tf.function(self._train, input_signature=signature)
+        self._rows = tf.function(self.embed, input_signature=[tf.TensorSpec((None, None), tf.int32)])
+
+    def build(self, problem: Problem) -> list[Any]:
+        """Makes the tables, and returns the variables that train."""
+        raise NotImplementedError
+
+    def embed(self, ids: Any) -> Any:
+        """Ids `(batch, length)` in, rows `(batch, length, dim)` out."""
+        raise NotImplementedError
+
+    def pool(self, rows: Any) -> Any:
+        """Embedded texts in, one row `(batch, dim)` for each out."""
+        return tf.reduce_mean(rows, 1)
+
+    def adjust(self, gradients: list[Any]) -> list[Any]:
+        """What is done to the gradients of `variables` before the optimizer gets them."""
+        return gradients
+
+    def saved(self) -> list[Any]:
+        """What a checkpoint holds beside the head and the optimizer: constants are not in it."""
+        return self.variables
+
+    def forward(self, number: int) -> Any:
+        return self._forward(self.batches[number])
+
+    def step(self, number: int) -> float:
+        return float(self._step(self.batches[number])[0])
+
+    def rows(self, ids: NDArray[Any]) -> NDArray[np.float32]:
+        return self._rows(tf.constant(ids, tf.int32)).numpy()
+
+    def checkpoint(self, path: Path) -> None:
+        np.savez(path, *(np.asarray(variable) for variable in [*self.saved(), self.head, *self.optimizer.variables]))
+
+    def _look_up(self, ids: Any) -> Any:
+        rows = self.embed(ids)
+        return (self.pool(rows) if self.task == "pool" else rows)[0, 0]
+
+    def _train(self, ids: Any) -> tuple[Any, Any]:
+        """One step; where no row trains, the gradient still goes down to the rows, as trained embeddings need it."""
+        with tf.GradientTape() as tape:
+            rows = self.embed(ids)
+            if not self.variables:
+                tape.watch(rows)
+            outputs = self.pool(rows) @ self.head.value
+            loss = tf.reduce_mean(tf.square(outputs))
+            scaled = self.optimizer.scale_loss(loss)
+        below = [variable.value for variable in self.variables] or [rows]
+        *gradients, head_gradient = tape.gradient(scaled, [*below, self.head.value])
+        kept = self.adjust(gradients) if self.variables else []
+        self.optimizer.apply([*kept, head_gradient], [*self.variables, self.head])
+        return loss, None if self.variables else gradients

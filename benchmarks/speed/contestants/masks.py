@@ -1,0 +1,32 @@
+"""One variable for all rows, and `stop_gradient` where the mask says frozen: `stop_gradient((1 - m) * W) + m * W`."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from benchmarks.speed.contestants.graph import TensorFlowContestant
+from benchmarks.speed.problems import Problem
+
+
+class _Masked(TensorFlowContestant):
+    def build(self, problem: Problem) -> list[Any]:
+        self.table = keras.Variable(problem.table, name="table")
+        self.mask = tf.constant(problem.is_trainable[:, None].astype("float32"))
+        return [self.table]
+
+
+class MaskWholeTable(_Masked):
+    """The recipe that is found most often: mask the whole table, then gather."""
+
+    def embed(self, ids: Any) -> Any:
+        table = self.table.value
+        return tf.gather(tf.stop_gradient((1 - self.mask) * table) + self.mask * table, ids)
+
+
+class MaskAfterGather(_Masked):
+    """The same formula on the gathered rows: the fairest of the masks."""
+
+    def embed(self, ids: Any) -> Any:
+        rows, mask = tf.gather(self.table.value, ids), tf.gather(self.mask, ids)
+        return tf.stop_gradient((1 - mask) * rows) + mask * rows

@@ -1,0 +1,46 @@
+"""The lookup cut short: how much of a forward pass is routing, and how much is putting trained rows in place."""
+
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from benchmarks.speed.contestants.graph import TensorFlowContestant
+from benchmarks.speed.problems import Problem
+from splitembed.lookup.dynamic import Constants, gather_trained, route, trained_places
+
+
+class Stages(TensorFlowContestant):
+    """The kernels of `splitembed.lookup.dynamic` one after the other, up to a stage.
+
+    Args:
+        upto: "route": ids are remapped, and a row is gathered for each. "check": ids are checked too. "gather": the
+            trainable rows are gathered too, and not put in place.
+    """
+
+    trains = False
+
+    def __init__(
+        self, problem: Problem, task: str = "forward", *, upto: Literal["route", "check", "gather"], **options: Any
+    ) -> None:
+        self.upto = upto
+        super().__init__(problem, task, **options)
+
+    def build(self, problem: Problem) -> list[Any]:
+        split = problem.split(mapped=False)
+        self.constants, self.trainable = Constants(split), tf.Variable(split.trainable)
+        return []
+
+    def embed(self, ids: Any) -> Any:
+        rows, checks = route(tf.reshape(ids, [-1]), self.constants)
+        values = self.constants.read(tf.maximum(rows, 0))
+        waits = [] if self.upto == "route" else list(checks)
+        if self.upto == "gather":
+            waits.append(gather_trained(self.trainable.handle, trained_places(rows)[1]).op)
+        with tf.control_dependencies(waits):
+            return tf.reshape(values, [*tf.unstack(tf.shape(ids)), values.shape[1]])
+
+    def answer(self) -> NDArray[np.float32] | None:
+        """Nothing: trainable tokens have no row of theirs yet."""
+        return None

@@ -1,0 +1,6 @@
+"""How the rows of OOV tokens start."""
+
+from splitembed.initializers.ngrams import NgramRidge
+from splitembed.vectors.fasttext.subwords import SubwordVectors
+
+__all__ = ["NgramRidge", "SubwordVectors"]

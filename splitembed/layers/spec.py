@@ -1,0 +1,85 @@
+"""What a saved layer says of its split: sizes and fingerprints; and by them, the splits that are in use."""
+
+import weakref
+from dataclasses import dataclass
+
+from splitembed.errors import FingerprintError
+from splitembed.split.table import SplitTable
+
+
+@dataclass(frozen=True)
+class SplitSpec:
+    """What a layer's config says of its split: sizes and fingerprints, never rows or tokens."""
+
+    num_tokens: int
+    num_frozen: int
+    num_trainable: int
+    dim: int
+    padding: int | None
+    frozen_fingerprint: str
+    remap_fingerprint: str
+    vocabulary_fingerprint: str
+    trainable_fingerprint: str
+    frozen_dtype: str = "float32"
+
+    @classmethod
+    def of(cls, split: SplitTable) -> "SplitSpec":
+        """Describes a split; its fingerprints are computed here if they are not known yet."""
+        sizes = (split.num_tokens, split.num_frozen, split.num_trainable, split.dim, split.padding)
+        fingerprints = (split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
+        return cls(*sizes, *fingerprints, split.trainable_fingerprint, split.frozen_dtype)
+
+    def tables(self) -> dict[str, str]:
+        """What training does not change: sizes, as text, and fingerprints."""
+        sizes = {name: str(getattr(self, name)) for name in ("num_tokens", "num_frozen", "num_trainable", "dim")}
+        names = ("frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint")
+        return {**sizes, **{name: getattr(self, name) for name in names}}
+
+    def refuse_other(self, found: dict[str, str], where: str) -> None:
+        """Raises if what was found at a place, in the form of `tables`, differs from what this describes."""
+        for name, ours in self.tables().items():
+            theirs = found.get(name, "not told")
+            if theirs != ours:
+                what = name.replace("_fingerprint", " fingerprint")
+                raise FingerprintError(
+                    f"{where} belongs to another split: its {what} is {theirs}, the layer's is {ours}. Give the layer "
+                    f"the tables that it was saved with."
+                )
+
+
+LIVE: "weakref.WeakValueDictionary[SplitSpec, SplitTable]" = weakref.WeakValueDictionary()
+
+
+def live_on(spec: SplitSpec) -> SplitTable | None:
+    """A split in use that stands on the same tables, whatever its trainable rows."""
+    return next((split for other, split in list(LIVE.items()) if other.tables() == spec.tables()), None)
+
+
+def live_with_frozen(fingerprint: str) -> SplitTable | None:
+    """A split in use that has the same frozen rows, whatever else it has."""
+    return next((split for split in list(LIVE.values()) if split.fingerprint == fingerprint), None)
+
+
+def summarize(spec: SplitSpec) -> str:
+    """Says in a table for people what the parts of a split take, beside a dense trainable layer.
+
+    >>> split = SplitTable.from_matrix([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2])
+    >>> print(summarize(SplitSpec.of(split)))
+    part             rows        numbers          bytes
+    frozen              2              4             16  float32
+    trainable           1              2              8  float32
+    remap               3              3             12  int32
+    dense layer         3              6             24  float32, all trainable
+    """
+    width = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}[spec.frozen_dtype]
+    scales = 4 * spec.num_frozen if spec.frozen_dtype == "int8" else 0
+    parts = (
+        ("frozen", spec.num_frozen, spec.dim, width, scales, spec.frozen_dtype),
+        ("trainable", spec.num_trainable, spec.dim, 4, 0, "float32"),
+        ("remap", spec.num_tokens, 1, 4, 0, "int32"),
+        ("dense layer", spec.num_tokens, spec.dim, 4, 0, "float32, all trainable"),
+    )
+    lines = [f"{'part':11}{'rows':>10}{'numbers':>15}{'bytes':>15}"]
+    for name, rows, length, num_bytes, more, dtype in parts:
+        lines.append(f"{name:11}{rows:10,}{rows * length:15,}{rows * length * num_bytes + more:15,}  {dtype}")
+    return "\n".join(lines)

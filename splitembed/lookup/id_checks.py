@@ -1,0 +1,66 @@
+"""Token ids of any dtype in, int32 or int64 ids that are all in range out: checked before any cast narrows them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
+from splitembed.lookup.id_dtypes import is_float, not_whole, refusal_of_dtype
+from splitembed.vocabulary import out_of_range
+
+_WIDER = {  # tf.gather takes int32 and int64 alone
+    tf.int8: tf.int32,
+    tf.uint8: tf.int32,
+    tf.int16: tf.int32,
+    tf.uint16: tf.int32,
+    tf.uint32: tf.int64,
+    tf.uint64: tf.int64,  # 2**63 and above turn negative, and are refused as such
+}
+_UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
+
+
+def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
+    """Refuses ids out of range before any cast narrows them.
+
+    Returns:
+        The ids as int32 or int64, and what must have run before anyone sees a row of theirs. Eagerly that is nothing:
+        a wrong id has raised.
+    """
+    checks: list[tf.Operation] = []
+    if is_float(ids.dtype.name):
+        ids, checks = _whole_ids(ids, num_tokens)
+    elif refusal := refusal_of_dtype(ids.dtype.name, num_tokens):
+        raise SplitError(refusal)
+    wide = tf.cast(ids, _WIDER.get(ids.dtype, ids.dtype))
+    largest = tf.reduce_max(tf.bitcast(wide, _UNSIGNED[wide.dtype]))  # a negative id is a huge unsigned one
+    worst = largest if ids.dtype.is_unsigned else tf.bitcast(largest, wide.dtype)
+    in_range = _require(largest < num_tokens, worst, lambda worst: out_of_range(worst, num_tokens), TokenIdError)
+    return wide, checks + in_range
+
+
+def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
+    """Float ids, as `keras.Input(shape)` without a dtype hands them over, as int64; refused unless exact."""
+    too_narrow = refusal_of_dtype(ids.dtype.name, num_tokens)
+    if too_narrow:  # in a graph when it runs, not when it is traced: Keras traces with float placeholders for integers
+        refused = _require(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError)
+        return tf.zeros(tf.shape(ids), tf.int64), refused
+    whole = tf.cast(ids, tf.int64)  # NaN and infinity become some integer, which is not equal to them
+    other = tf.cast(tf.boolean_mask(ids, tf.cast(whole, ids.dtype) != ids)[:1], tf.float64)
+    name = ids.dtype.name
+    return whole, _require(tf.size(other) == 0, other, lambda other: not_whole(other, name, num_tokens), SplitError)
+
+
+def _require(
+    holds: tf.Tensor, value: tf.Tensor, message: Callable[[Any], str], kind: type[SplitEmbedError]
+) -> list[tf.Operation]:
+    """Raises now if it does not hold; in a graph, returns the operation that will."""
+    is_float = value.dtype.is_floating
+    if tf.executing_eagerly():
+        if not holds:
+            raise kind(message(format(value.numpy().item(), "g" if is_float else "d")))
+        return []
+    before, *after = message("\n").split("\n")
+    text = tf.strings.as_string(value, shortest=is_float)
+    parts = [before, *(part for each in after for part in (text, each))]
+    return [tf.debugging.Assert(holds, [tf.strings.join(parts)])]

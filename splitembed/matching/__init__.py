@@ -1,0 +1,1 @@
+"""Which row of the pretrained vectors belongs to which token."""

@@ -1,0 +1,1 @@
+"""fastText .bin models."""

@@ -1,0 +1,1 @@
+"""Words beside a matrix: in memory, in containers and in frozen tables."""

@@ -1,0 +1,180 @@
+"""HDF5 files that are not ours: a path and the names of two datasets enter; a `Pair` leaves, read while it is open.
+
+Words may be strings of fixed or variable length, integers, or a group with `utf8` and `offsets`, as in our own files.
+"""
+
+import contextlib
+import os
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.errors import VectorFormatError, VocabularyError
+from splitembed.tables.atomic_files import HDF5_ERRORS
+from splitembed.vectors.intake import decode_words
+from splitembed.vectors.pairs.npz import two_names
+from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.pairs.word_lists import PackedWords
+from splitembed.words import check_offsets
+
+OURS = "splitembed."  # what the attribute `format` of our own files starts with
+_MOST_TOLD = 12
+
+
+class _Slices:
+    """A dataset, read slice by slice; what goes wrong names the file."""
+
+    def __init__(self, name: str, dataset: h5py.Dataset) -> None:
+        self._name, self._dataset = name, dataset
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, places: slice) -> NDArray[Any]:
+        try:
+            return self._dataset[places]  # type: ignore[no-any-return]
+        except HDF5_ERRORS as error:
+            raise _damaged(self._name, error) from error
+
+
+class _Strings:
+    """A dataset of words, decoded slice by slice."""
+
+    def __init__(self, slices: _Slices) -> None:
+        self._slices = slices
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def __getitem__(self, places: slice) -> list[str]:
+        words = self._slices[places].tolist()
+        return list(map(str, words)) if self._slices.dtype.kind in "iu" else decode_words(words)
+
+
+def is_ours(path: str | os.PathLike[str], unless_damaged: bool) -> bool:
+    """Says whether an HDF5 file was written by splitembed; of one that cannot be opened, what it is told."""
+    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
+        written = file.attrs.get("format")
+        return isinstance(written, (bytes, str)) and written[: len(OURS)] in (OURS, OURS.encode())
+    return unless_damaged
+
+
+def hdf5_pair(path: str | os.PathLike[str], datasets: Any, stack: contextlib.ExitStack) -> Pair:
+    """Opens the words and the matrix of an HDF5 file.
+
+    Args:
+        path: the file.
+        datasets: the names of the words and of the matrix.
+        stack: closes the file.
+
+    Returns:
+        Its name is the path; it can be read until `stack` is closed.
+
+    Raises:
+        VectorFormatError: no names, or none that fit; a file that is damaged.
+    """
+    name, file = os.fspath(path), _open(path, stack)
+    if datasets is None:
+        raise _unnamed(name, file, 'read_vectors(path, datasets=("words", "matrix"))')
+    words_name, matrix_name = two_names(name, datasets)
+    words = _words(name, file, words_name)
+    return Pair(name, words, check_rows(name, len(words), _slices(name, file, matrix_name)))
+
+
+def hdf5_matrix(path: str | os.PathLike[str], dataset: str | None, stack: contextlib.ExitStack) -> Any:
+    """Opens the matrix of an HDF5 file.
+
+    Args:
+        path: the file.
+        dataset: its name.
+        stack: closes the file.
+
+    Returns:
+        Something with `shape` and `dtype` that gives slices until `stack` is closed.
+
+    Raises:
+        VectorFormatError: no name, or none that fits; a file that is damaged.
+    """
+    name, file = os.fspath(path), _open(path, stack)
+    if not isinstance(dataset, str):
+        raise _unnamed(name, file, 'read_vectors(VectorSource((words, path), datasets="matrix"))')
+    return _slices(name, file, dataset)
+
+
+def _open(path: str | os.PathLike[str], stack: contextlib.ExitStack) -> h5py.File:
+    try:
+        return stack.enter_context(h5py.File(path, "r"))
+    except HDF5_ERRORS as error:
+        raise _damaged(os.fspath(path), error) from error
+
+
+def _slices(name: str, file: h5py.File, dataset: str) -> _Slices:
+    found = _get(file, dataset)
+    if not isinstance(found, h5py.Dataset) or found.shape is None:
+        raise VectorFormatError(f"{name} holds no dataset {dataset!r}. {_told(file)}")
+    return _Slices(name, found)
+
+
+def _get(file: h5py.File, dataset: str) -> Any:
+    try:
+        return file.get(dataset)
+    except HDF5_ERRORS:  # a name that is no Unicode
+        return None
+
+
+def _words(name: str, file: h5py.File, dataset: str) -> _Strings | PackedWords:
+    found = _get(file, dataset)
+    if isinstance(found, h5py.Group) and {"utf8", "offsets"} <= found.keys():
+        return _packed(name, file, dataset)
+    slices = _slices(name, file, dataset)
+    is_text = h5py.check_string_dtype(slices.dtype) is not None or slices.dtype.kind in "iu"
+    if len(slices.shape) != 1 or not is_text:
+        raise VectorFormatError(
+            f"{name}: found {dataset!r} of shape {slices.shape} and dtype {slices.dtype}; expected words, (num_words,) "
+            'strings. Name the words first, then the matrix: datasets=("words", "matrix").'
+        )
+    return _Strings(slices)
+
+
+def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
+    parts = [_slices(name, file, f"{group}/{part}") for part in ("utf8", "offsets")]
+    if [(part.dtype.kind, len(part.shape)) for part in parts] != [("u", 1), ("u", 1)] or parts[0].dtype.itemsize > 1:
+        found = " and ".join(f"{part.dtype} {part.shape}" for part in parts)
+        raise VectorFormatError(
+            f"{name}: found {found} as `utf8` and `offsets` of {group!r}; expected uint8 (num_bytes,) and uint64 "
+            "(num_words + 1,). Name a dataset of strings instead, or write the group anew."
+        )
+    utf8, offsets = (part[:] for part in parts)
+    try:
+        check_offsets(offsets, len(utf8))
+    except VocabularyError as error:
+        raise VectorFormatError(f"{name}, {group!r}: {error}") from error
+    ends = offsets.astype(np.int64)
+    return PackedWords(utf8.tobytes(), ends[:-1], ends[1:])
+
+
+def _unnamed(name: str, file: h5py.File, call: str) -> VectorFormatError:
+    kind = "the weights of a Keras model" if "layers" in file else "an HDF5 file that splitembed did not write"
+    return VectorFormatError(f"{name}: found {kind}; expected the names of what to read. {_told(file)} Call {call}.")
+
+
+def _told(file: h5py.File) -> str:
+    datasets: list[str] = []
+
+    def tell(name: str, found: Any) -> None:
+        if isinstance(found, h5py.Dataset):
+            datasets.append(f"{name!r} {found.shape} {found.dtype}")
+
+    file.visititems(tell)
+    more = f" and {len(datasets) - _MOST_TOLD} more" if len(datasets) > _MOST_TOLD else ""
+    return f"It holds {', '.join(datasets[:_MOST_TOLD]) or 'no datasets'}{more}."
+
+
+def _damaged(name: str, error: Exception) -> VectorFormatError:
+    return VectorFormatError(
+        f"{name}: found HDF5 data that cannot be read ({type(error).__name__}: {error}); expected a whole file. "
+        "Copy or write it again."
+    )

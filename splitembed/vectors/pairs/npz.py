@@ -1,0 +1,106 @@
+"""Words and matrix inside one .npz: a path enters; a `Pair` leaves, its arrays mapped."""
+
+import os
+from typing import Any
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors.pairs.npy import Member, list_npz
+from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.pairs.word_lists import ArrayWords
+
+
+def npz_pair(path: str | os.PathLike[str], datasets: Any = None, allow_pickle: bool = False) -> Pair:
+    """Finds the words and the matrix of an .npz.
+
+    Args:
+        path: the file.
+        datasets: the names of the words and of the matrix; None takes the only matrix and the only list of words.
+        allow_pickle: load arrays of Python objects, which can run any code.
+
+    Returns:
+        Its name is the path.
+
+    Raises:
+        VectorFormatError: a file that is damaged, or holds no such arrays or several.
+    """
+    name, members = os.fspath(path), list_npz(path)
+    if datasets is None:
+        lists = [each for each in members if _is_words(each)]
+        words, matrix = _only(name, members, lists, "one list of words (num_words,)"), _matrix(name, members)
+    else:
+        words, matrix = (_named(name, members, each) for each in two_names(name, datasets))
+    listed = _as_words(name, words.map(allow_pickle))
+    return Pair(name, listed, check_rows(name, len(listed), matrix.map()))
+
+
+def npz_matrix(path: str | os.PathLike[str], dataset: str | None = None) -> Any:
+    """Maps the matrix of an .npz.
+
+    Args:
+        path: the file.
+        dataset: its name; None takes the only one.
+
+    Returns:
+        `(num_rows, dim)`.
+
+    Raises:
+        VectorFormatError: a file that is damaged, or holds no matrix or several.
+    """
+    name, members = os.fspath(path), list_npz(path)
+    return (_matrix(name, members) if dataset is None else _named(name, members, dataset)).map()
+
+
+def two_names(path: str, datasets: Any) -> tuple[str, str]:
+    """The names of words and matrix.
+
+    >>> two_names("v.npz", ["words", "matrix"])
+    ('words', 'matrix')
+
+    Raises:
+        VectorFormatError: anything but two strings.
+    """
+    is_pair = isinstance(datasets, (tuple, list)) and len(datasets) == 2
+    if not is_pair or not all(isinstance(name, str) for name in datasets):
+        raise VectorFormatError(
+            f"{path}: found datasets={datasets!r}; expected the names of the words and of the matrix, as in "
+            'datasets=("words", "matrix").'
+        )
+    return datasets[0], datasets[1]
+
+
+def _matrix(path: str, members: list[Member]) -> Member:
+    matrices = [each for each in members if len(each.shape) == 2 and each.dtype.kind in "fiu"]
+    return _only(path, members, matrices, "one matrix of numbers (num_words, dim)")
+
+
+def _is_words(member: Member) -> bool:
+    return len(member.shape) == 1 and member.dtype.kind in "USO"
+
+
+def _as_words(path: str, words: Any) -> ArrayWords:
+    if words.ndim != 1 or words.dtype.kind not in "iuUSO":
+        raise VectorFormatError(
+            f"{path}: found words of shape {words.shape} and dtype {words.dtype}; expected (num_words,) strings. Name "
+            'the words first, then the matrix: datasets=("words", "matrix").'
+        )
+    return ArrayWords(words)
+
+
+def _named(path: str, members: list[Member], name: str) -> Member:
+    found = [each for each in members if each.name == name]
+    if not found:
+        raise VectorFormatError(f"{path} holds no array {name!r}. {_told(members)}")
+    return found[-1]
+
+
+def _only(path: str, members: list[Member], found: list[Member], expected: str) -> Member:
+    if len(found) != 1:
+        raise VectorFormatError(
+            f"{path}: found {len(found)} of what was expected: {expected}. {_told(members)} Name two of them: "
+            'read_vectors(path, datasets=("words", "matrix")); or pass (words, path).'
+        )
+    return found[0]
+
+
+def _told(members: list[Member]) -> str:
+    return "It holds " + ", ".join(f"{each.name!r} {each.shape} {each.dtype}" for each in members) + "."

@@ -1,0 +1,208 @@
+"""Words and a matrix, both ready to be read in slices, or a dict: they enter as a `Pair`; blocks of rows leave."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.arrays import aligned_empty
+from splitembed.errors import VectorFormatError
+from splitembed.vectors.intake import Intake, all_strings
+from splitembed.vectors.pairs.rows import block_rows, take_rows
+from splitembed.vectors.pairs.word_lists import spell_integers
+from splitembed.vectors.streams.sniff import LARGEST_DIM
+from splitembed.vectors.word_vectors import Block, WordVectors
+
+
+class Pair(NamedTuple):
+    """Words, and something that gives the row of each: a matrix `(num_rows, dim)`, or a mapping."""
+
+    name: str  # for people
+    words: Any  # strings; anything with a length that gives slices
+    rows: Any
+    row_of: NDArray[np.int64] | None = None  # (num_words,) where word i does not have row i of a matrix
+
+
+def as_pair(source: Any) -> Pair | None:
+    """Recognises words that are in memory with their rows; None for anything else.
+
+    >>> as_pair({"the": [1.0, 2.0]})
+    Pair(name='dict', words=['the'], rows={'the': [1.0, 2.0]}, row_of=None)
+    >>> as_pair(["the"]) is None
+    True
+
+    Args:
+        source: a mapping word -> row, `WordVectors`, or an object with `index_to_key` and `vectors`, as gensim's
+            KeyedVectors has them. Words that are all integers stand for their decimal digits.
+
+    Raises:
+        VectorFormatError: words and matrix do not belong together; a gensim model in place of its vectors.
+    """
+    if isinstance(source, Mapping):
+        words = spell_integers(list(source))
+        return Pair(type(source).__name__, words, dict(zip(words, source.values(), strict=True)))
+    if isinstance(source, WordVectors):
+        return Pair(source.source, source.words, source.matrix, source.row_of)
+    if hasattr(source, "index_to_key") and hasattr(source, "vectors"):
+        name, words = type(source).__name__, spell_integers(source.index_to_key)
+        return Pair(name, words, check_rows(name, len(words), source.vectors))
+    if hasattr(source, "wv"):
+        raise VectorFormatError(f"Found a whole model, {type(source).__name__}; expected its vectors. Pass model.wv.")
+    return None
+
+
+def check_rows(name: str, num_words: int, matrix: Any) -> Any:
+    """Refuses what is no matrix of one row for each word, and returns it as something that gives slices.
+
+    >>> check_rows("by hand", 2, [[1, 2], [3, 4]]).shape
+    (2, 2)
+
+    Args:
+        name: what messages call it.
+        num_words: how many rows there must be.
+        matrix: `(num_words, dim)`; an array, or anything that NumPy makes one of.
+
+    Raises:
+        VectorFormatError: it has another shape.
+    """
+    if hasattr(matrix, "toarray") or np.ma.isMaskedArray(matrix):
+        kind, advice = ("sparse matrix", "toarray()") if hasattr(matrix, "toarray") else ("masked array", "filled(0)")
+        raise VectorFormatError(f"{name}: found a {kind}; expected a dense one. Pass matrix.{advice}.")
+    is_lazy = all(hasattr(matrix, name) for name in ("shape", "dtype", "__getitem__")) and isinstance(
+        matrix.dtype, np.dtype
+    )
+    array = matrix if is_lazy else _as_array(matrix)
+    if len(array.shape) != 2 or num_words != array.shape[0]:
+        raise VectorFormatError(
+            f"{name}: found {num_words} words and rows of shape {tuple(array.shape)}; expected (num_words, dim). "
+            "Pass one row for each word."
+        )
+    return array
+
+
+def pair_blocks(pair: Pair, intake: Intake) -> Iterator[Block]:
+    """Reads rows block by block.
+
+    Args:
+        pair: the words and their rows.
+        intake: what is wanted, and what becomes of doubts.
+
+    Yields:
+        At least one block.
+
+    Raises:
+        VectorFormatError: words that are no strings, rows that are no numbers or not all of one length.
+    """
+    dim = _checked_dim(pair, intake)
+    num_words = len(pair.words)
+    intake.most_rows = num_words if intake.wanted is None else min(num_words, len(intake.wanted))
+    for words, places in _wanted_blocks(pair, dim, intake):
+        yield intake.admit(words, _rows(pair, words, places, dim, intake), places)
+
+
+def shared_vectors(pair: Pair, intake: Intake) -> WordVectors:
+    """Reads words that share rows: each row that one of them uses comes once.
+
+    Args:
+        pair: words and a matrix, with `row_of`.
+        intake: what is wanted, and what becomes of doubts.
+
+    Returns:
+        The words, with `row_of` where some share a row.
+
+    Raises:
+        VectorFormatError: as for `pair_blocks`.
+    """
+    assert pair.row_of is not None
+    dim = _checked_dim(pair, intake)
+    words: list[str] = []
+    chosen = [np.zeros(0, np.int64)]
+    for some, places in _wanted_blocks(pair, dim, intake):
+        kept = intake.admit_words(some, places)
+        words += [some[index] for index in kept]
+        chosen.append(pair.row_of[places[np.asarray(kept, np.int64)]])
+    used, first, row_of = np.unique(np.concatenate(chosen), return_index=True, return_inverse=True)
+    matrix = aligned_empty((len(used), dim), np.float32)
+    for start in range(0, len(used), block_rows(dim)):
+        some_rows = used[start : start + block_rows(dim)]
+        names = [words[index] for index in first[start : start + block_rows(dim)].tolist()]
+        matrix[start : start + len(names)] = intake.finite(names, take_rows(pair.rows, some_rows), some_rows)
+    row_of = row_of.reshape(-1).astype(np.int64, copy=False)
+    is_plain = np.array_equal(row_of, np.arange(len(words)))
+    return WordVectors(words, matrix, intake.source, row_of=None if is_plain else row_of)
+
+
+def _checked_dim(pair: Pair, intake: Intake) -> int:
+    intake.unit = "row"
+    dim = _dim(pair, intake)
+    if dim > LARGEST_DIM:  # a file may say so and hold nothing
+        raise intake.error(0, f"a row of {dim} numbers", f"at most {LARGEST_DIM}", "The file is damaged: get it again.")
+    intake.check_dim(dim)
+    return dim
+
+
+def _dim(pair: Pair, intake: Intake) -> int:
+    if not isinstance(pair.rows, Mapping):
+        _check_numbers(pair.rows, 0, intake)
+        return int(pair.rows.shape[1])
+    if pair.words:
+        return int(_as_array(pair.rows[pair.words[0]]).size)
+    if intake.dim is None:
+        raise VectorFormatError(
+            f"{pair.name}: found no row and no `dim`; expected rows of vectors. Pass some, or `dim`."
+        )
+    return intake.dim
+
+
+def _wanted_blocks(pair: Pair, dim: int, intake: Intake) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
+    """The wanted words and their places, block by block."""
+    step, wanted = block_rows(dim), intake.wanted
+    for start in range(0, max(len(pair.words), 1), step):
+        words = _strings(pair.words[start : start + step], start, intake)
+        if wanted is None:
+            yield words, np.arange(start, start + len(words))
+        else:
+            chosen = [index for index, word in enumerate(words) if word in wanted]
+            yield [words[index] for index in chosen], start + np.asarray(chosen, np.int64)
+
+
+def _strings(words: Sequence[Any], start: int, intake: Intake) -> list[str]:
+    if not all_strings(words):
+        place, word = next((place, word) for place, word in enumerate(words, start) if not isinstance(word, str))
+        raise intake.error(place, f"{word!r} of type {type(word).__name__}", "a str", "Turn the words into strings.")
+    return list(words)
+
+
+def _rows(pair: Pair, words: list[str], places: NDArray[np.int64], dim: int, intake: Intake) -> NDArray[Any]:
+    if isinstance(pair.rows, Mapping):
+        return _stack_rows(pair.rows, words, places, dim, intake)
+    return take_rows(pair.rows, places if pair.row_of is None else pair.row_of[places])
+
+
+def _stack_rows(
+    rows: Mapping[str, Any], words: list[str], places: NDArray[np.int64], dim: int, intake: Intake
+) -> NDArray[np.float64]:
+    stacked = np.empty((len(words), dim))
+    for index, word in enumerate(words):
+        row = _as_array(rows[word])
+        if np.ma.isMaskedArray(row):  # what it masks would come back
+            raise intake.error(int(places[index]), "a masked array", "numbers", "Pass row.filled(0).")
+        _check_numbers(row, int(places[index]), intake)
+        if row.shape != (dim,):
+            found = f"shape {row.shape} for {word!r}"
+            raise intake.error(int(places[index]), found, f"({dim},), as row 0 has it", "Mend or drop that row.")
+        stacked[index] = row
+    return stacked
+
+
+def _check_numbers(row: Any, place: int, intake: Intake) -> None:
+    if row.dtype.kind not in "fiu" and row.dtype.name != "bfloat16":
+        raise intake.error(place, f"dtype {row.dtype}", "real numbers", "Convert the rows with astype(float).")
+
+
+def _as_array(rows: Any) -> NDArray[Any]:
+    try:
+        return np.asanyarray(rows)  # a memory map stays one
+    except ValueError:  # rows of different lengths
+        return np.asarray(None)

@@ -1,0 +1,179 @@
+"""The words of a matrix's rows: a list, an array, a file or a vocabulary enters; words, and their rows, leave."""
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors.foreign_formats import BINARY, name_foreign
+from splitembed.vectors.intake import decode_words
+from splitembed.vectors.pairs.npy import MAGIC, map_npy
+from splitembed.vectors.streams.opening import open_stream
+from splitembed.vocabulary import Vocabulary, read_vocabulary
+
+BOM = b"\xef\xbb\xbf"
+_JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')  # as `read_vocabulary` tells it from words
+_VOCABULARIES = ("get_vocabulary", "get_vocab", "token2id", "word_index")  # of Keras, tokenizers and gensim
+
+
+class WordList(NamedTuple):
+    """Words, how many rows their matrix must have, and the row of each word; None where word i has row i."""
+
+    words: Any
+    num_rows: int
+    row_of: NDArray[np.int64] | None = None
+
+
+class PackedWords:
+    """Words in one piece of bytes, decoded slice by slice: they cost the bytes and 16 more a word.
+
+    >>> words = PackedWords(b"the of", np.array([0, 4]), np.array([3, 6]))
+    >>> len(words), words[1:2]
+    (2, ['of'])
+
+    Args:
+        raw: the bytes.
+        starts: int64 `(num_words,)` where each word starts.
+        ends: int64 `(num_words,)` where it ends.
+    """
+
+    def __init__(self, raw: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        self._raw, self._starts, self._ends = raw, starts, ends
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, places: slice) -> list[str]:
+        places_of_some = zip(self._starts[places].tolist(), self._ends[places].tolist(), strict=True)
+        return decode_words([self._raw[start:end] for start, end in places_of_some])
+
+
+class ArrayWords:
+    """The words of a NumPy array, mapped or not, as plain strings, slice by slice.
+
+    >>> ArrayWords(np.array([b"the", b"of"]))[0:2], ArrayWords(np.array([7, 8]))[1:2]
+    (['the', 'of'], ['8'])
+
+    Args:
+        array: `(num_words,)` of strings, of UTF-8 bytes, or of integers, which stand for their decimal digits.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, places: slice) -> list[Any]:
+        words: list[Any] = self._array[places].tolist()
+        if words and all(isinstance(word, bytes) for word in words):
+            return decode_words(words)
+        return list(map(str, words)) if self._array.dtype.kind in "iu" else words
+
+
+def spell_integers(words: Sequence[Any]) -> Sequence[Any]:
+    """Turns words that are all integers into their decimal digits, so that plain ids match; leaves others as they are.
+
+    >>> spell_integers([7, 12]), spell_integers(["7", 12])
+    (['7', '12'], ['7', 12])
+    """
+    kinds = set(map(type, words))
+    if kinds and all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        return [str(int(word)) for word in words]
+    return words
+
+
+def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
+    """Finds out what words somebody means.
+
+    A vocabulary's reserved ids (padding, `[UNK]`, out-of-vocabulary slots) are no words, nor are pieces that continue
+    one: their rows belong to nobody.
+
+    >>> as_word_list(["the", "of"])
+    WordList(words=['the', 'of'], num_rows=2, row_of=None)
+    >>> as_word_list({"red": 1, "sky": 2})
+    WordList(words=['red', 'sky'], num_rows=3, row_of=array([1, 2]))
+
+    Args:
+        words: strings or integers in the order of the rows, as a sequence or an array; the path of a text file with one
+            word a line, plain or compressed, or of a .npy file; or what `read_vocabulary` reads: a Keras lookup layer,
+            a dict word -> id, a tokenizer, the path of the JSON of either, a gensim Dictionary, a `Vocabulary`.
+        allow_pickle: whether a .npy file may hold a pickle.
+
+    Raises:
+        VectorFormatError: a file that is no list of words.
+        VocabularyError: a vocabulary that cannot be read.
+    """
+    if isinstance(words, (str, os.PathLike)):
+        return _from_path(Path(words), allow_pickle)
+    if isinstance(words, (Vocabulary, Mapping)) or any(hasattr(words, name) for name in _VOCABULARIES):
+        return _from_vocabulary(read_vocabulary(words))
+    if isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype.kind in "iuU":
+        return WordList(ArrayWords(words), len(words))
+    has_order = not isinstance(words, (set, frozenset, bytes))  # a set's changes from run to run
+    if isinstance(words, Iterable) and has_order:
+        listed = spell_integers(words if isinstance(words, Sequence) else list(words))
+        return WordList(listed, len(listed))
+    raise VectorFormatError(
+        "The words of (words, matrix) must be strings in the order of the rows, the path of a list of words, or a "
+        f"vocabulary. Received: {words!r} of type {type(words).__name__}."
+    )
+
+
+def _from_vocabulary(vocabulary: Vocabulary) -> WordList:
+    spellings = vocabulary.tokens if vocabulary.spellings is None else vocabulary.spellings
+    is_word = np.array([spelling is not None for spelling in spellings]) & vocabulary.is_ordinary
+    ids = np.flatnonzero(is_word)
+    return WordList([spellings[token_id] for token_id in ids.tolist()], vocabulary.num_tokens, ids)
+
+
+def _from_path(path: Path, allow_pickle: bool) -> WordList:
+    if not path.exists():
+        message = "No such list of words. Of (words, matrix) the words are a list, or a path of one word a line"
+        raise FileNotFoundError(errno.ENOENT, message, os.fspath(path))
+    with open_stream(path, progress=False) as stream:
+        head = stream.head
+        if head.startswith(MAGIC):
+            return _from_array(path, map_npy(path, allow_pickle))
+        if _JSON_OBJECT.match(head):
+            return _from_vocabulary(read_vocabulary(path))
+        foreign = name_foreign(head, BINARY)
+        if foreign:
+            raise VectorFormatError(f"{path}: found {foreign.name}; expected one word a line. {foreign.advice}")
+        return _from_lines(path, stream.reader.read())
+
+
+def _from_array(path: Path, array: NDArray[Any]) -> WordList:
+    if array.ndim != 1 or array.dtype.kind not in "iuUSO":
+        raise VectorFormatError(
+            f"{path}: found shape {array.shape} and dtype {array.dtype}; expected words, (num_words,) strings. "
+            "Pass (words, matrix) in this order."
+        )
+    return WordList(ArrayWords(array), len(array))
+
+
+def _from_lines(path: Path, raw: bytes) -> WordList:
+    """As a file of a vocabulary: only LF or CRLF ends a line, nothing is stripped, a blank first line is padding."""
+    if raw and not raw.endswith(b"\n"):
+        raw += b"\n"
+    codes = np.frombuffer(raw, np.uint8)
+    ends = np.flatnonzero(codes == ord("\n"))
+    starts = np.concatenate(([0], ends + 1))[: len(ends)]
+    if raw.startswith(BOM):
+        starts[0] = len(BOM)
+    ends = ends - ((ends > starts) & (codes[ends - 1] == ord("\r")))
+    is_blank = starts == ends
+    if is_blank[1:].any():
+        raise VectorFormatError(
+            f"{path}, line {int(is_blank[1:].argmax()) + 2}: found a blank line; expected one word a line, one for "
+            "each row. Take it out, or pass the words as a list."
+        )
+    first = int(is_blank[:1].any())
+    row_of = np.arange(1, len(starts)) if first else None
+    return WordList(PackedWords(raw, starts[first:], ends[first:]), len(starts), row_of)

@@ -1,0 +1,76 @@
+"""Any source of vectors enters; a frozen.h5 that many models can share leaves, in bounded memory."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
+from splitembed.tables.atomic_files import refuse_foreign
+from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors
+
+
+def save_frozen(
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    dtype: str = "float32",
+    progress: bool | None = None,
+    **options: Any,
+) -> FrozenTable:
+    """Streams pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = save_frozen(Path(folder) / "frozen.h5", {"the": [1.0, 2.0], "of": [3.0, 4.0]})
+    ...     print(table.vectors.tolist(), list(table.words), table.zero_row)
+    [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]] ['the', 'of', ''] 2
+
+    Memory holds a few blocks of rows and the words. Rows that words share (spaCy's vectors) are held whole, and stored
+    once.
+
+    Args:
+        path: the file to make or replace, as a whole and at once.
+        source: whatever `read_vectors` takes.
+        dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
+        progress: as for `read_vectors`.
+        **options: how to read the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
+            `non_finite`, as for `read_vectors`.
+
+    Returns:
+        The table, opened.
+
+    Raises:
+        VectorFormatError, TableFormatError, OSError: the source cannot be read.
+        SplitError: a number too large for `dtype`.
+        VocabularyError: a word that cannot be stored.
+        TableFormatError: `path` is a file that is no table of ours, and would be lost.
+    """
+    refuse_foreign(path)
+    shared = read_shared_vectors(source, **options)
+    if shared is not None:
+        _write_shared(path, shared, dtype, _source_name(source))
+        return open_frozen(path)
+    blocks = iter_vectors(source, progress=progress, **options)
+    with FrozenWriter(path, dtype=dtype, source=_source_name(source), with_zero_row=True) as writer:
+        for words, vectors in blocks:
+            writer.append(words, vectors)
+    return open_frozen(path)
+
+
+def _write_shared(path: str | os.PathLike[str], vectors: WordVectors, dtype: str, name: str) -> None:
+    matrix, zero_row = vectors.matrix, None if vectors.table is None else vectors.table.zero_row
+    if zero_row is None:
+        zero_row, matrix = len(matrix), np.vstack([matrix, np.zeros((1, vectors.dim), np.float32)])
+    rows, scale = encode_rows(matrix, dtype)
+    write_frozen(path, rows, words=vectors.words, source=name, zero_row=zero_row, scale=scale, row_of=vectors.row_of)
+
+
+def _source_name(source: Any) -> str:
+    """The name of the file, without the folders of this machine, or of the type of object."""
+    if isinstance(source, (VectorSource, WordVectors)):
+        source = source.source
+    if isinstance(source, (tuple, list)) and len(source) == 2 and isinstance(source[1], (str, os.PathLike)):
+        source = source[1]
+    return os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__

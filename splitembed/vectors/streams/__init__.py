@@ -1,0 +1,1 @@
+"""Bytes of a source: opened by content, decompressed, taken out of archives."""

@@ -1,0 +1,155 @@
+"""Zip archives: an archive enters; the one file of vectors in it leaves, or the error that lists what it holds.
+
+Source of the format: PKWARE, APPNOTE.TXT.
+"""
+
+import contextlib
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors.foreign_formats import ARCHIVES, ZIP, refusal
+from splitembed.vectors.intake import Intake
+from splitembed.vectors.streams.compressions import decompressed
+from splitembed.vectors.streams.heads import Head, read_head
+from splitembed.vectors.streams.sniff import sniff
+
+ZIP_MAGIC = re.compile(ZIP)
+MOST_LISTED = 20
+
+# What systems and authors put beside the file itself.
+_ASIDE = re.compile(r"(?i)(.*/)?(__MACOSX/.*|\.[^/]*|(read_?me|licen[cs]e|copying|notice|changelog|thumbs\.db)[^/]*)")
+# OSError: a place that the archive names before its first byte.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    OSError,
+)
+
+
+class Member(NamedTuple):
+    """A file in an archive."""
+
+    name: str
+    content: IO[bytes]  # still compressed, where the file was compressed before it came into the archive
+    size: int  # bytes of content, as the archive says
+
+
+@contextlib.contextmanager
+def open_member(file: Any, path: str, member: str | None = None, dim: int | None = None) -> Iterator[Member]:
+    """Opens the one file of vectors in a zip archive.
+
+    >>> import io
+    >>> with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+    ...     archive.writestr("v.2d.txt", "the 1 2")
+    ...     archive.writestr("v.3d.txt", "the 1 2 3")
+    >>> with open_member(file, "v.zip", dim=3) as found:
+    ...     found.name, found.content.read()
+    ('v.3d.txt', b'the 1 2 3')
+
+    Args:
+        file: the archive, seekable.
+        path: what messages call it.
+        member: the file's name, whole or without its folders; None takes the only file but for read-me files and what
+            systems add, or else the only one that holds vectors.
+        dim: of those vectors; None takes any.
+
+    Yields:
+        The member.
+
+    Raises:
+        VectorFormatError: none or several are such files, and it lists them; the archive is damaged, encrypted,
+            or packed by a method that Python does not know.
+    """
+    with _archive(file, path) as archive:
+        info = _choose(archive, path, member, dim)
+        with _open(archive, info, path) as content:
+            yield Member(info.filename, content, info.file_size)
+
+
+def _archive(file: Any, path: str) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except _UNREADABLE as error:
+        raise VectorFormatError(
+            f"{path}: found a zip archive that is damaged or cut short ({error}); expected its list of files at its "
+            "end. Download or copy the file again."
+        ) from error
+
+
+def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> IO[bytes]:
+    if info.flag_bits & 1:
+        raise VectorFormatError(
+            f"{path}: found {info.filename} encrypted; expected a file without a password. Unpack the archive first."
+        )
+    try:
+        return archive.open(info)
+    except _UNREADABLE as error:
+        raise VectorFormatError(
+            f"{path}: found {info.filename} damaged, or packed in a way that Python cannot read ({error}); expected a "
+            "zip archive of stored, deflate, bzip2 or LZMA data. Get the archive again, or unpack it with another tool."
+        ) from error
+
+
+def _choose(archive: zipfile.ZipFile, path: str, member: str | None, dim: int | None) -> zipfile.ZipInfo:
+    files = [info for info in archive.infolist() if not info.is_dir()]
+    if member is not None:
+        return _named(files, path, member)
+    names = {info.filename for info in files}
+    for is_kind, foreign in ARCHIVES:
+        if is_kind(names):
+            raise refusal(path, foreign)
+    candidates = [info for info in files if not _ASIDE.fullmatch(info.filename)]
+    if len(candidates) == 1:
+        return candidates[0]
+    dims = {info: _dim(archive, info, path, dim) for info in candidates}
+    fitting = [info for info, found in dims.items() if found]
+    if len(fitting) == 1:
+        return fitting[0]
+    expected = "one file of vectors" if dim is None else f"one file of vectors of dim {dim}"
+    found = [_told(info, dims.get(info)) for info in files]
+    raise _refusal(path, f"{len(fitting)} in a zip archive of {len(files)} files", expected, found)
+
+
+def _named(files: list[zipfile.ZipInfo], path: str, member: str) -> zipfile.ZipInfo:
+    whole = [info for info in files if info.filename == member]
+    matches = whole or [info for info in files if info.filename.rpartition("/")[2] == member]
+    if len(matches) == 1:
+        return matches[0]
+    found = f"{len(matches)} of {len(files)} files in a zip archive called {member!r}"
+    raise _refusal(path, found, "one, as asked for", [_told(info) for info in files])
+
+
+def _dim(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, dim: int | None) -> int | None:
+    """The dim of the vectors in a member; None if there are none, or they are of another dim than `dim`."""
+    name = f"{path}: {info.filename}"
+    try:
+        with _open(archive, info, path) as member:
+            _, content = decompressed(member, name, "zip")
+            head, is_all = read_head(content)
+            return sniff(Head(name, head, is_all, None), Intake(name, dim=dim)).dim
+    except _UNREADABLE:  # whoever asks for this member by its name is told what is wrong with it
+        return None
+
+
+def _told(info: zipfile.ZipInfo, dim: int | None = None) -> str:
+    return f"{info.filename!r} ({info.file_size} bytes{f', dim {dim}' if dim else ''})"
+
+
+def _refusal(path: str, found: str, expected: str, files: list[str]) -> VectorFormatError:
+    if not files:
+        return VectorFormatError(f"{path}: found {found}; expected {expected}. Get an archive that holds some.")
+    rest = f"; and {len(files) - MOST_LISTED} others" if len(files) > MOST_LISTED else ""
+    return VectorFormatError(
+        f"{path}: found {found}; expected {expected}. Pass the name of one as `member`: "
+        f"{'; '.join(files[:MOST_LISTED])}{rest}."
+    )

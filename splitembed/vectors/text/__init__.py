@@ -1,0 +1,1 @@
+"""GloVe text, word2vec text and fastText .vec."""

@@ -1,0 +1,153 @@
+"""GloVe text, word2vec text and word2vec binary: words and their rows enter; a file that appears whole leaves.
+
+    glove            word SP number SP ... number LF, once for each row
+    word2vec         the same after a header "num_rows dim" LF
+    word2vec-binary  the header, then for each row: word SP dim little-endian float32 LF
+
+Sources of the formats: Pennington et al., GloVe (2014), `glove.c`; Mikolov et al., word2vec (2013), `word2vec.c`.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.errors import SplitError, VectorFormatError, VocabularyError
+from splitembed.tables.atomic_files import replacing
+from splitembed.vectors.text.lines import MOST_BYTES_A_WORD
+
+GLOVE, WORD2VEC, WORD2VEC_BINARY = "glove", "word2vec", "word2vec-binary"
+FORMATS = (GLOVE, WORD2VEC, WORD2VEC_BINARY)
+
+NUM_BLOCK_NUMBERS = 1 << 17  # written at once: some MB as text
+_NUMBER_TEXT = "S32"  # the longest text of a float32, -9999999800000000.0, has 19 characters
+_SEPARATORS = re.compile("[\0\t\n\v\f\r ]")  # at which some reader of these formats, in Python or C, ends a word
+
+Rows = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+
+
+def write_vectors(
+    path: str | os.PathLike[str],
+    words: Sequence[str],
+    rows: Rows,
+    dim: int,
+    format: str = GLOVE,  # noqa: A002
+    *,
+    skip_unwritable: bool = False,
+) -> list[str]:
+    """Writes words and their rows, block by block.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> matrix = np.array([[0.1, -2.0], [1e-7, 0.5]], np.float32)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "vectors.txt"
+    ...     left_out = write_vectors(path, ["the", "of"], matrix.__getitem__, dim=2, format="word2vec")
+    ...     print(path.read_text())
+    2 2
+    the 0.1 -2.0
+    of 1e-07 0.5
+
+    Args:
+        path: the file to make or replace, as a whole and at once.
+        words: what each row is called.
+        rows: gives float32 `(num_places, dim)` for int64 `(num_places,)` places of words.
+        dim: length of a row.
+        format: "glove", "word2vec" or "word2vec-binary".
+        skip_unwritable: leave out words that cannot stand in such a file, instead of refusing them.
+
+    Returns:
+        The words that were left out.
+
+    Raises:
+        VocabularyError: a word that cannot stand in such a file, and how many there are; or no word is left.
+        SplitError: a row that is not finite.
+        VectorFormatError: a `format` that is none of the three.
+    """
+    if format not in FORMATS:
+        raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
+    places, unwritable = _sort_out(words, format)
+    if unwritable and not skip_unwritable:
+        raise _refusal(words, unwritable, format)
+    if not len(places):
+        raise VocabularyError(f"None of {len(words)} words can stand in a {format} file, so there is nothing to write.")
+    encode = _binary_records if format == WORD2VEC_BINARY else _text_lines
+    with replacing(path) as temporary, open(temporary, "xb") as stream:
+        if format != GLOVE:
+            stream.write(b"%d %d\n" % (len(places), dim))
+        for start in range(0, len(places), max(NUM_BLOCK_NUMBERS // dim, 1)):
+            chosen = places[start : start + max(NUM_BLOCK_NUMBERS // dim, 1)]
+            block = [words[place] for place in chosen.tolist()]
+            stream.write(b"".join(encode([word.encode() for word in block], _finite(rows(chosen), block))))
+    return [words[place] for place in unwritable]
+
+
+def _sort_out(words: Sequence[str], format: str) -> tuple[NDArray[np.int64], dict[int, str]]:  # noqa: A002
+    """The places of words that can be written, and of the others, with what hinders them."""
+    seen: set[str] = set()
+    places: list[int] = []
+    unwritable: dict[int, str] = {}
+    for place, word in enumerate(words):
+        reason = _hindrance(word, seen, is_first=format == GLOVE and not places)
+        if reason:
+            unwritable[place] = reason
+        else:
+            seen.add(word)
+            places.append(place)
+    return np.asarray(places, np.int64), unwritable
+
+
+def _hindrance(word: str, seen: set[str], is_first: bool) -> str:
+    """Why no reader would give a word back; empty if nothing hinders it."""
+    if not word:
+        return "is empty"
+    if word in seen:
+        return "came before, and readers keep its first row alone"
+    separator = _SEPARATORS.search(word)
+    if separator:
+        return f"holds {separator[0]!r}, at which readers end a word"
+    if is_first and word.startswith("\ufeff"):
+        return "starts the file with a byte order mark, which readers drop"
+    try:
+        size = len(word.encode())
+    except UnicodeEncodeError:
+        return "is not Unicode text: it holds a lone surrogate, as words do that were not UTF-8"
+    return f"has {size} bytes, more than the {MOST_BYTES_A_WORD} of a word" if size > MOST_BYTES_A_WORD else ""
+
+
+def _refusal(words: Sequence[str], unwritable: dict[int, str], format: str) -> VocabularyError:  # noqa: A002
+    place, reason = next(iter(unwritable.items()))
+    others = f", nor can {len(unwritable) - 1} others" if len(unwritable) > 1 else ""
+    word = words[place] if len(words[place]) < 80 else words[place][:80] + "..."
+    return VocabularyError(
+        f"Word {place}, {word!r}, cannot stand in a {format} file{others}: it {reason}. "
+        "Pass skip_unwritable=True to leave such words out."
+    )
+
+
+def _finite(rows: NDArray[np.float32], words: list[str]) -> NDArray[np.float32]:
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row = int((~finite).any(axis=1).argmax())
+        value = rows[row, int(finite[row].argmin())]
+        raise SplitError(
+            f"The row of {words[row]!r} holds {value}, which readers refuse. Mend the row; did training fail?"
+        )
+    return rows
+
+
+def _text_lines(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[bytes]:
+    """Each number is the shortest decimal that float32 reads back as the same bits."""
+    with np.printoptions(legacy=False):  # an old style of printing would round them
+        text = rows.astype(_NUMBER_TEXT).tolist()
+    for word, numbers in zip(words, text, strict=True):
+        yield b"%b %b\n" % (word, b" ".join(numbers))
+
+
+def _binary_records(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[bytes]:
+    records: NDArray[Any] = np.ascontiguousarray(rows, "<f4").view(f"V{4 * rows.shape[1]}")[:, 0]
+    for word, record in zip(words, records.tolist(), strict=True):
+        yield b"%b %b\n" % (word, record)

@@ -1,0 +1,60 @@
+"""The gradient-control scenario: its contestants compute what NumPy does, and its note says what was found."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks.speed.checks import SMALL, check_step, frozen_rows_moved
+from benchmarks.speed.contestants import gradient_control
+from benchmarks.speed.contestants.gradient_control import momentum_moves
+from benchmarks.speed.scenarios.gradients import SCENARIOS
+
+(SCENARIO,) = SCENARIOS
+ENTRIES = {entry.label: entry for entry in SCENARIO.entries if entry.contestant.startswith("gradient_control.")}
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    return SMALL.make(tmp_path_factory.mktemp("problem"))
+
+
+def make_of(entry):
+    return partial(getattr(gradient_control, entry.contestant.split(".")[1]), **entry.options)
+
+
+@pytest.mark.parametrize("label", ENTRIES)
+def test_contestants_are_right_and_leak_as_is_known(label, problem):
+    make = make_of(ENTRIES[label])
+    contestant = make(problem)
+    contestant.take_first_steps()
+    problem.check(contestant.answer())
+    check_step(make)
+    is_split = label.startswith("PartialEmbedding")
+    assert frozen_rows_moved(make) == (not is_split)
+    # LazyAdam leaves rows without a gradient where they are, momentum and all
+    assert momentum_moves(make) == {"moved_by_momentum": not is_split and not label.endswith("LazyAdam")}
+
+
+def test_the_check_of_momentum_starts_from_rows_that_train(problem):
+    for label in ("PartialEmbedding, LazyAdam", "keep_gradient_rows, LazyAdam"):
+        contestant = make_of(ENTRIES[label])(problem, all_rows=True, learning_rate=0.1)
+        ids = np.flatnonzero(~problem.is_trainable)[None]
+        before = contestant.rows(ids)
+        contestant.step(0)
+        after = contestant.rows(ids)
+        assert np.any(after != before)
+        contestant.freeze()
+        contestant.step(1)
+        np.testing.assert_array_equal(contestant.rows(ids), after)
+        assert np.any(contestant.rows(problem.trainable_ids[None]) != problem.table[problem.trainable_ids])
+
+
+def test_the_note_says_what_moves():
+    found = {("keep_gradient_rows, Adam", "frozen_rows_moved"): 1.0}
+    outcome = SimpleNamespace(value=lambda label, key: found.get((label, key), 0.0))
+    assert SCENARIO.note(outcome).startswith(
+        "Weight decay moves frozen rows with: keep_gradient_rows, Adam. Momentum from before the freeze moves frozen "
+        "rows with: none of them."
+    )

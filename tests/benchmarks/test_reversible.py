@@ -1,0 +1,49 @@
+"""The scenarios of tied logits: their contestants compute what NumPy does, and only Keras's lets frozen rows move."""
+
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+
+from benchmarks.speed.checks import SMALL, frozen_rows_moved
+from benchmarks.speed.contestants import reversible
+from benchmarks.speed.contestants.reversible import check_step, loss_and_gradient, mixing
+from benchmarks.speed.scenarios.reversible import SCENARIOS
+
+ENTRIES = {entry.label: entry for entry in SCENARIOS[0].entries}
+
+
+def make_of(entry):
+    if entry.contestant.endswith("KerasReversible") and not hasattr(keras.layers, "ReversibleEmbedding"):
+        pytest.skip("this Keras has no ReversibleEmbedding")
+    return partial(getattr(reversible, entry.contestant.split(".")[1]), **entry.options)
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    return SMALL.make(tmp_path_factory.mktemp("problem"))
+
+
+@pytest.mark.parametrize("label", ENTRIES)
+def test_contestants_are_right(label, problem):
+    entry = ENTRIES[label]
+    make = make_of(entry)
+    contestant = make(problem)
+    contestant.take_first_steps()
+    problem.check(contestant.answer())
+    check_step(make)
+    assert frozen_rows_moved(make) == (label == "keras ReversibleEmbedding, trainable, Adam")
+
+
+def test_the_reference_is_right_by_differences():
+    generator = np.random.default_rng(0)
+    table, ids = generator.normal(size=(5, 3)).astype(np.float32), generator.integers(0, 5, (2, 4))
+    _, gradient = loss_and_gradient(table, ids, mixing(3))
+    for place in np.ndindex(table.shape):
+        losses = []
+        for step in (1e-6, -1e-6):
+            moved = table.astype(np.float64)
+            moved[place] += step
+            losses.append(loss_and_gradient(moved, ids, mixing(3))[0])
+        np.testing.assert_allclose((losses[0] - losses[1]) / 2e-6, gradient[place], rtol=1e-4, atol=1e-8)

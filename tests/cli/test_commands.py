@@ -1,0 +1,253 @@
+"""The command line: what it writes is what the library writes, and what it says is readable."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import click
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from splitembed import SplitTable, build_split
+from splitembed.cli.commands import main
+from splitembed.cli.options import count_tokens
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "vocabulary.txt").write_text("\n[UNK]\nthe\nzzz\ncat\n")
+    (tmp_path / "vectors.txt").write_text("the 1 1.5\nof 2 2.5\ncat 3 3.5\n")
+    (tmp_path / "corpus.txt").write_text("the cat zzz zzz\nthe the\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_build_writes_what_build_split_saves(folder):
+    output = run("build", "vocabulary.txt", "vectors.txt", "out", "--oov-initializer", "zeros", "--train", "cat")
+    assert "SplitTable(num_tokens=5, dim=2, num_frozen=2, num_trainable=3)" in output
+    assert "frozen.h5, trainable.h5" in output
+    expected = build_split("vocabulary.txt", "vectors.txt", trainable_tokens=["cat"], oov_initializer="zeros")
+    np.testing.assert_array_equal(SplitTable.open("out").combine(), expected.combine())
+
+
+def test_build_with_counts(folder):
+    run("build", "vocabulary.txt", "vectors.txt", "out", "--counts", "corpus.txt", "--train-most-frequent", "1")
+    assert SplitTable.open("out").trainable_ids.tolist() == [1, 2, 3]
+    run("build", "vocabulary.txt", "vectors.txt", "out", "--counts", "corpus.txt", "--min-count", "3")
+    split = SplitTable.open("out")
+    assert split.remap[3] == split.remap[1]
+
+
+def test_convert_then_build_on_the_shared_table(folder):
+    assert "4 rows x 2, sha256:" in run("convert", "vectors.txt", "glove.h5")
+    output = run("build", "vocabulary.txt", "glove.h5", "small")
+    assert "Saved in small: trainable.h5." in output
+    assert SplitTable.open("small").lookup([2]).tolist() == [[1.0, 1.5]]
+
+
+@pytest.mark.parametrize("verify", [[], ["--verify"]])
+def test_inspect_says_what_a_file_holds(folder, verify):
+    run("build", "vocabulary.txt", "vectors.txt", "out")
+    whole = run("inspect", "out", *verify)
+    assert all(text in whole for text in ("num_tokens=5", "trainable table  ", "frozen table   "))
+    assert "frozen" in run("inspect", "out/frozen.h5", *verify)
+    assert "trainable" in run("inspect", "out/trainable.h5", *verify)
+
+
+def test_inspect_tells_of_both_tables_of_an_untied_layer(folder):
+    output = run("inspect", str(ROOT / "tests" / "golden" / "trainable-untied-v3.h5"))
+    assert output.count("trainable table  ") == 2 and "logits, not tied" in output
+
+
+def test_build_with_fallbacks(folder):
+    (folder / "vocabulary.txt").write_text("\n[UNK]\nThe\nCAT\nzzz\n")
+    arguments = ["build", "vocabulary.txt", "vectors.txt", "out", "--fallback", "upper", "--fallback", "lower"]
+    output = run(*arguments)
+    assert "  lower" in output
+    assert SplitTable.open("out").lookup([2, 3]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    assert SplitTable.open("out").trainable_ids.tolist() == [1, 4]
+    run(*arguments, "--train-fallbacks")
+    assert SplitTable.open("out").lookup([2, 3]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    assert SplitTable.open("out").trainable_ids.tolist() == [1, 2, 3, 4]
+
+
+def test_coverage_lists_the_heaviest_oov_tokens(folder):
+    output = run("coverage", "vocabulary.txt", "vectors.txt", "--counts", "corpus.txt")
+    assert "66.7 %" in output and "zzz" in output
+
+
+def test_coverage_as_text_json_and_plot(folder):
+    pytest.importorskip("rapidfuzz")
+    (folder / "vocabulary.txt").write_text("\n[UNK]\nThe\nCat\nfo\nzzz\n")
+    (folder / "corpus.txt").write_text("The The The Cat fo fo\nzzz\n")
+    arguments = ["coverage", "vocabulary.txt", "vectors.txt", "--counts", "corpus.txt", "--fallback", "lower"]
+    output = run(*arguments, "--suggest", "--top", "1", "--json", "out.json", "--plot", "out.png")
+    assert output.splitlines() == [
+        "                matched  of   share",
+        "types                 2   4  50.0 %",
+        "  exact               0   4   0.0 %",
+        "  lower               2   4  50.0 %",
+        "running tokens        4   7  57.1 %",
+        "  exact               0   7   0.0 %",
+        "  lower               4   7  57.1 %",
+        "               rows  memory  with Adam",
+        "frozen            3    24 B",
+        "trainable         3    24 B       72 B",
+        "all trainable     6    48 B      144 B",
+        "out of vocabulary: 2 types, 3 running tokens; 1 of them shown",
+        "fo                    2  of?",
+    ]
+    report = json.loads((folder / "out.json").read_text())
+    assert report["oov"] == [{"token": "fo", "count": 2, "suggestion": {"word": "of", "fallback": None}}]
+    assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_vectors_from_standard_input(folder):
+    text = (folder / "vectors.txt").read_bytes()
+    for arguments in (["coverage", "vocabulary.txt", "-"], ["convert", "-", "piped.h5"]):
+        command = [sys.executable, "-m", "splitembed", *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr
+    run("convert", "vectors.txt", "read.h5")
+    assert run("inspect", "piped.h5").splitlines()[-1] == run("inspect", "read.h5").splitlines()[-1]  # fingerprints
+
+
+def test_vectors_with_their_words_beside_them(folder):
+    np.save("rows.npy", np.array([[1, 1.5], [3, 3.5]], np.float32))
+    (folder / "words.txt").write_text("the\ncat\n")
+    assert "66.7 %" in run("coverage", "vocabulary.txt", "rows.npy", "--words", "words.txt")
+    assert "3 rows x 2" in run("convert", "rows.npy", "rows.h5", "--words", "words.txt", "--dim", "2")
+
+
+def test_vectors_in_foreign_datasets(folder):
+    with h5py.File("foreign.h5", "w") as file:
+        file["names"], file["rows"] = ["the", "cat"], [[1.0, 1.5], [3.0, 3.5]]
+    names = ["--dataset", "names", "--dataset", "rows"]
+    assert "66.7 %" in run("coverage", "vocabulary.txt", "foreign.h5", *names)
+    run("build", "vocabulary.txt", "foreign.h5", "out", *names)
+    assert SplitTable.open("out").lookup([2, 4]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
+    output = run("coverage", "vocabulary.txt", "foreign.h5", *names, "--dataset", "third", code=2)
+    assert "--dataset names words and matrix, or the matrix alone; given 3 times" in output
+
+
+def test_a_file_in_an_archive_is_chosen_by_name_or_dim(folder):
+    with zipfile.ZipFile("vectors.zip", "w") as archive:
+        archive.writestr("two.txt", "the 1 1.5\n")
+        archive.writestr("three.txt", "the 1 1.5 2\n")
+    assert "two.txt" in run("convert", "vectors.zip", "out.h5", code=1)
+    assert "2 rows x 2" in run("convert", "vectors.zip", "out.h5", "--dim", "2")
+    assert "2 rows x 3" in run("convert", "vectors.zip", "out.h5", "--member", "three.txt")
+
+
+@pytest.mark.parametrize("command", ["build", "convert", "coverage"])
+def test_options_of_reading_reach_the_reader(folder, command):
+    (folder / "doubtful.txt").write_text("3 2\nthe 1 1.5\ncat 3 3.5\n")
+    before = [] if command == "convert" else ["vocabulary.txt"]
+    after = [] if command == "coverage" else ["out"]
+    arguments = [command, *before, "doubtful.txt", *after]
+    assert "doubtful.txt" in run(*arguments, "--strict", code=1)
+    assert "dim=5 was asked for" in run(*arguments, "--dim", "5", code=1)
+    assert "word2vec-binary" in run(*arguments, "--format", "word2vec-binary", code=1)
+    assert "is not in the range x>=1" in run(*arguments, "--dim", "0", code=2)
+
+
+def test_a_missing_library_is_a_line_that_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    output = run("coverage", "vocabulary.txt", "vectors.txt", "--suggest", code=1)
+    assert output.startswith("Error: ") and 'pip install "splitembed[suggestions]"' in output
+
+
+def test_a_broken_installation_is_a_traceback(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "splitembed.coverage", None)
+    result = CliRunner().invoke(main, ["coverage", "vocabulary.txt", "vectors.txt"])
+    assert isinstance(result.exception, ImportError)
+
+
+def test_a_plot_needs_counts(folder):
+    assert "--plot needs --counts" in run("coverage", "vocabulary.txt", "vectors.txt", "--plot", "out.png", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["build", "vocabulary.txt", "corpus.txt", "out"], "corpus.txt"),
+        (["build", "vocabulary.txt", "vectors.txt", "out", "--min-count", "2"], "`min_count` needs `counts`"),
+        (["inspect", "vectors.txt"], "vectors.txt"),
+        (["convert", "vocabulary.txt", "glove.h5"], "vocabulary.txt"),
+        (["coverage", "vocabulary.txt", "vectors.txt", "--fallback", "lowercase"], "'lowercase' is no rule"),
+        (["build", "vocabulary.txt", "vectors.txt", "out", "--fallback", "lower+x"], "'x' in 'lower+x' is no rule"),
+    ],
+)
+def test_errors_are_a_line_not_a_traceback(folder, arguments, message):
+    output = run(*arguments, code=1)
+    assert output.startswith("Error: ") and message in output and "Traceback" not in output
+
+
+def test_demo_leaves_its_tables_where_asked(folder):
+    output = run("demo", "--directory", "tables")
+    assert "equal to the bit" in output and "Frozen rows are the same to the bit" in output
+    assert sorted(path.name for path in (folder / "tables").iterdir()) == ["frozen.h5", "trainable.h5"]
+
+
+@pytest.mark.parametrize(("arguments", "code", "text"), [(["--help"], 0, "  inspect "), (["nosuch"], 2, "'nosuch'")])
+def test_python_m_is_the_same_command(arguments, code, text):
+    command = [sys.executable, "-m", "splitembed", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Usage: python -m splitembed [OPTIONS]" in done.stdout + done.stderr
+    assert text in done.stdout + done.stderr
+
+
+def test_help_names_every_command():
+    output = run("--help")
+    for command in ("build", "convert", "inspect", "coverage", "export", "demo"):
+        assert f"  {command} " in output
+
+
+def test_counts_of_tokens_are_told_from_running_text(tmp_path):
+    text, counted, broken = tmp_path / "text.txt", tmp_path / "counts.txt", tmp_path / "broken.txt"
+    text.write_text("the of the\nin 1984\n")
+    counted.write_text("the\t2\nof 1\nin 1\n1984 1\n")
+    broken.write_text("".join(f"w{number} 1\n" for number in range(200)) + "the\n")
+    assert count_tokens(text) == count_tokens(counted) == {"the": 2, "of": 1, "in": 1, "1984": 1}
+    with pytest.raises(
+        click.ClickException, match="broken.txt, line 201: found 'the.n'; expected a token and its count"
+    ):
+        count_tokens(broken)
+
+
+def test_padding_and_unknown_are_named_by_token_or_id(tmp_path):
+    (tmp_path / "words.txt").write_text("<pad>\n<unk>\nthe\nrare\n")
+    (tmp_path / "vectors.txt").write_text("the 1 2\n<unk> 3 4\n")
+    (tmp_path / "counts.txt").write_text("the 5\nrare 1\n")
+    arguments = ["build", *(str(tmp_path / name) for name in ("words.txt", "vectors.txt"))]
+    counts = ["--counts", str(tmp_path / "counts.txt"), "--min-count", "2"]
+    for padding, unknown in (("<pad>", "<unk>"), ("0", "1")):
+        folder = tmp_path / f"model{padding.strip('<>')}"
+        result = CliRunner().invoke(
+            main, [*arguments, str(folder), *counts, "--padding", padding, "--unknown", unknown]
+        )
+        assert result.exit_code == 0, result.output
+        split = SplitTable.open(folder)
+        assert split.padding == 0 and split.remap[1] == split.remap[3] < 0
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path):
+    (tmp_path / "vectors.txt").write_text("the 1 2\n")
+    (tmp_path / "precious.txt").write_text("a corpus")
+    result = CliRunner().invoke(main, ["convert", str(tmp_path / "vectors.txt"), str(tmp_path / "precious.txt")])
+    assert result.exit_code == 1 and "precious.txt is there already, and is no table of splitembed" in result.output
+    assert (tmp_path / "precious.txt").read_text() == "a corpus"

@@ -1,0 +1,361 @@
+"""Logits of a split whose frozen table is in id order: to the bit Keras's own, while its rows are what they were."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from keras import ops
+
+import splitembed.layers.frozen_columns
+import splitembed.layers.in_order
+from splitembed.layers.frozen_columns import Dtypes, FrozenColumns
+from splitembed.layers.in_order import logits_in_order
+from splitembed.layers.reversible import SplitReversibleEmbedding
+from splitembed.split.table import SplitTable
+from tests.helpers.differentiate import BACKEND, gradients, numpy
+from tests.helpers.languages import LAYER, TOLERANCE, Tied, Twin, assert_steps_are_equal, make_split_in_order, rows
+
+POLICIES = ("float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
+SHAPES = ((1, 1), (1, 7), (2, 1), (4, 16), (8, 128), (5,), (2, 1, 3))
+FLOAT32 = Dtypes("float32", "float32", "float32")
+NUM_BASE = 150
+CHOSEN = [3, 7, 8, 149]
+UNTIED = [False] if LAYER is None else [False, True]  # the oldest Keras has no such layer
+
+
+@pytest.fixture
+def policy(request):
+    """The global policy, as it is set for a whole model."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_dtype_policy(before)
+
+
+def split_of(variable, chosen=CHOSEN, num_new: int = 0) -> SplitTable:
+    """What a variable `(num_tokens, dim)` holds, in its own dtype, with ids that train beside it and after it."""
+    frozen = numpy(ops.cast(variable, "float32"))
+    base = SplitTable.from_arrays(frozen, np.arange(len(frozen)), np.zeros((0, frozen.shape[1])))
+    dtype = keras.backend.standardize_dtype(variable.dtype)
+    return base.with_frozen_dtype(dtype).thaw(list(chosen)).grow(num_new)
+
+
+def pair(dim: int, num_base: int = NUM_BASE, untied: bool = False, chosen=CHOSEN, num_new: int = 0, **options):
+    """Keras's layer, and ours in its place."""
+    theirs = (LAYER or Tied)(num_base, dim, **({"tie_weights": False} if untied else {}), **options)
+    theirs.build()
+    tables = [rows(num_base, dim, seed=dim), *([rows(dim, num_base, seed=dim + 1)] if untied else [])]
+    for variable, values in zip(theirs.weights, tables, strict=True):
+        variable.assign(values)
+    if untied:
+        turned = keras.Variable(ops.transpose(theirs.reverse_embeddings), dtype=theirs.reverse_embeddings.dtype)
+        options = {**options, "tie_weights": False, "reverse_split": split_of(turned, chosen, num_new)}
+    return theirs, SplitReversibleEmbedding(split_of(theirs.embeddings, chosen, num_new), **options)
+
+
+def compilers(function):
+    """The function as it is, and as the backend compiles it."""
+    found = [function]
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        found += [tf.function(function), tf.function(function, jit_compile=True)]
+    if BACKEND == "jax":
+        import jax
+
+        found.append(jax.jit(function))
+    return found
+
+
+def assert_same(found, expected) -> None:
+    """Equal dtypes and bits."""
+    assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(expected.dtype)
+    assert numpy(found).tobytes() == numpy(expected).tobytes()
+
+
+def assert_logits_are_keras_s(theirs, ours, states) -> None:
+    pairs = [compilers(lambda states, each=each: each(states, reverse=True)) for each in (theirs, ours)]
+    for expected, found in zip(*pairs, strict=True):
+        assert_same(found(states), expected(states))
+
+
+# To the bit
+
+
+@pytest.mark.parametrize("untied", UNTIED)
+@pytest.mark.parametrize("dim", [4, 33, 256, 2048])
+def test_logits_are_keras_s_to_the_bit(dim, untied):
+    theirs, ours = pair(dim, untied=untied)
+    for shape in SHAPES:
+        assert_logits_are_keras_s(theirs, ours, ops.convert_to_tensor(rows(*shape, dim)))
+
+
+@pytest.mark.parametrize("untied", UNTIED)
+@pytest.mark.parametrize("reverse_dtype", [None, "float32"])
+@pytest.mark.parametrize("policy", POLICIES, indirect=True)
+def test_in_every_policy_as_well(policy, reverse_dtype, untied):
+    theirs, ours = pair(64, untied=untied, reverse_dtype=reverse_dtype, logit_soft_cap=5.0)
+    for dtype in dict.fromkeys((ours.compute_dtype, "float32")):
+        for shape in ((1, 1), (3, 8)):
+            assert_logits_are_keras_s(theirs, ours, ops.cast(rows(*shape, 64), dtype))
+
+
+@pytest.mark.parametrize("untied", UNTIED)
+@pytest.mark.parametrize("reverse_dtype", [None, "float32"])
+@pytest.mark.parametrize("policy", POLICIES, indirect=True)
+def test_a_functional_model_s_outputs_are_keras_s_to_the_bit(policy, reverse_dtype, untied):
+    found = []
+    ids = np.array([[3, 0, 5, 149], [7, 7, 1, 2]])
+    for layer in pair(16, untied=untied, reverse_dtype=reverse_dtype):
+        inputs = keras.Input((None,), dtype="int32")
+        model = keras.Model(inputs, layer(keras.layers.Activation("tanh")(layer(inputs)), reverse=True))
+        called = [each(ops.convert_to_tensor(ids)) for each in compilers(model)]
+        found.append([*called, model.predict(ids, verbose=0)])
+    for expected, mine in zip(*found, strict=True):
+        assert_same(mine, expected)
+
+
+@pytest.mark.parametrize("policy", POLICIES, indirect=True)
+def test_rows_are_keras_s_to_the_bit(policy):
+    theirs, ours = pair(16)
+    ids = ops.arange(NUM_BASE, dtype="int32")
+    for expected, found in zip(compilers(theirs), compilers(ours), strict=True):
+        assert_same(found(ids), expected(ids))
+
+
+@pytest.mark.parametrize("untied", UNTIED)
+def test_new_tokens_and_trained_ones_leave_the_other_columns_as_they_are(untied):
+    theirs, ours = pair(32, untied=untied, num_new=3)
+    ours.build()
+    trained = (ours.reverse_embedding if untied else ours).trainable_rows
+    trained.assign(rows(*trained.shape, seed=9))
+    split = (ours.reverse_embedding if untied else ours).to_split()
+    others = np.setdiff1d(np.arange(NUM_BASE), CHOSEN)
+    for shape in ((1, 1), (4, 16)):
+        states = rows(*shape, 32)
+        logits = numpy(ours(states, reverse=True))
+        assert logits.shape == (*shape, NUM_BASE + 3)
+        assert_same(logits[..., others], numpy(theirs(states, reverse=True))[..., others])
+        np.testing.assert_allclose(logits, states @ split.combine().T, rtol=0, atol=20 * TOLERANCE)
+
+
+@pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "bfloat16", "int8"])
+def test_a_table_that_lies_as_columns_is_read_as_any_other(frozen_dtype):
+    split, reverse = make_split_in_order(), make_split_in_order(seed=5).with_frozen_dtype(frozen_dtype)
+    layer = SplitReversibleEmbedding(split, tie_weights=False, reverse_split=reverse)
+    ids = np.arange(split.num_tokens).reshape(3, 3)
+    np.testing.assert_array_equal(numpy(layer.reverse_embedding(ids)), reverse.lookup(ids))
+    logits = numpy(layer(rows(2, split.dim), reverse=True))
+    np.testing.assert_allclose(logits, rows(2, split.dim) @ reverse.combine().T, rtol=0, atol=TOLERANCE)
+
+
+def test_a_row_that_trained_has_no_rounding_of_what_it_was():
+    _, ours = pair(32, num_base=8, chosen=[2, 3])
+    ours.build()
+    ours.trainable_rows.assign(np.zeros((2, 32)))
+    logits = numpy(ours(1e6 * rows(3, 32), reverse=True))
+    np.testing.assert_array_equal(logits[:, 2:4], np.zeros((3, 2)))
+
+
+# What it computes
+
+
+@st.composite
+def splits_in_order(draw) -> SplitTable:
+    """Splits with a frozen table in id order: none, some or all chosen; none or some new; rows shared or unused."""
+    num_frozen, num_new, dim = draw(st.integers(1, 7)), draw(st.integers(0, 4)), draw(st.integers(1, 3))
+    is_chosen = draw(arrays(bool, num_frozen))
+    num_ids = int(is_chosen.sum()) + num_new
+    num_trainable = draw(st.integers(int(num_ids > 0), 6))
+    if draw(st.booleans()) and num_ids:  # a row each, as they lie
+        num_trainable, trained = num_ids, list(range(num_ids))
+    else:
+        trained = draw(st.lists(st.integers(0, max(num_trainable - 1, 0)), min_size=num_ids, max_size=num_ids))
+    numbers = st.integers(-8, 8).map(lambda number: number / 4)
+    frozen, trainable = (draw(arrays(np.float32, (n, dim), elements=numbers)) for n in (num_frozen, num_trainable))
+    remap = np.concatenate([np.arange(num_frozen), np.zeros(num_new, int)])
+    remap[np.concatenate([is_chosen, np.ones(num_new, bool)])] = ~np.array(trained, int)
+    dtype = draw(st.sampled_from(["float32", "float32", "float16", "bfloat16"]))  # which hold these numbers
+    return SplitTable.from_arrays(frozen, remap, trainable).with_frozen_dtype(dtype)
+
+
+def tables_of(split: SplitTable):
+    layer = SplitReversibleEmbedding(split)
+    layer.build()
+    return layer._constants
+
+
+def product(tables, states, trainable):
+    return logits_in_order(states, trainable, FrozenColumns(tables, FLOAT32), tables.order)
+
+
+@settings(max_examples=40)
+@given(splits_in_order(), st.integers(0, 3))
+def test_any_split_in_order_is_numpy_s(split, num_states):
+    tables = tables_of(split)
+    states, upstream = rows(num_states, split.dim, seed=2), rows(num_states, split.num_tokens, seed=3)
+    trainable = ops.convert_to_tensor(split.trainable)
+    logits = product(tables, ops.convert_to_tensor(states), trainable)
+    np.testing.assert_allclose(numpy(logits), states @ split.combine().T, rtol=0, atol=TOLERANCE)
+
+    def total(states, trainable):
+        return ops.sum(product(tables, states, trainable) * ops.convert_to_tensor(upstream))
+
+    to_states, to_rows = gradients(total, states, split.trainable)
+    np.testing.assert_allclose(to_states, upstream @ split.combine(), rtol=0, atol=TOLERANCE)
+    expected = np.zeros_like(split.trainable)
+    for token_id in split.trainable_ids:  # tokens that share a row add up
+        expected[~split.remap[token_id]] += upstream[:, token_id] @ states
+    np.testing.assert_allclose(to_rows, expected, rtol=0, atol=TOLERANCE)
+
+
+WAYS = {"very few": (1.0, 1.0), "few": (0.0, 1.0), "many": (0.0, 0.0)}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """How columns are put in their places, whatever their number."""
+    very_few, few = WAYS[request.param]
+    monkeypatch.setattr(splitembed.layers.in_order, "_VERY_FEW", very_few)
+    monkeypatch.setattr(splitembed.layers.in_order, "_FEW", few)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("blocks", ["one block", "many blocks"])
+def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, compiled, way, monkeypatch):
+    if blocks == "many blocks":
+        monkeypatch.setattr(splitembed.layers.frozen_columns, "_BLOCK_BYTES", 1)
+    base = SplitTable.from_arrays(rows(NUM_BASE, 4), np.arange(NUM_BASE), np.zeros((0, 4)))
+    split = base.with_frozen_dtype(frozen_dtype).thaw(CHOSEN).grow(2)
+    split = split.with_trainable(rows(split.num_trainable, 4, seed=1))
+    tables = tables_of(split)
+    states, upstream = rows(2, 3, 4, seed=2), ops.convert_to_tensor(rows(2, 3, split.num_tokens, seed=3))
+    frozen, place = split.combine(), ops.convert_to_tensor(np.maximum(~split.remap, 0))
+    is_frozen = ops.convert_to_tensor(split.remap[:, None] >= 0)
+
+    def dense(states, trainable):
+        table = ops.where(is_frozen, ops.convert_to_tensor(frozen), ops.take(trainable, place, axis=0))
+        return ops.sum(ops.matmul(states, ops.transpose(table)) * upstream)
+
+    def ours(states, trainable):
+        return ops.sum(product(tables, states, trainable) * upstream)
+
+    expected = gradients(dense, states, split.trainable, compiled=compiled)
+    for found, other in zip(gradients(ours, states, split.trainable, compiled=compiled), expected, strict=True):
+        np.testing.assert_allclose(found, other, rtol=0, atol=10 * TOLERANCE)
+    logits = numpy(product(tables, ops.convert_to_tensor(states), ops.convert_to_tensor(split.trainable)))
+    np.testing.assert_allclose(logits, states @ split.combine().T, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("untied", UNTIED)
+@pytest.mark.parametrize("blocks", ["one block", "many blocks"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_chosen_row_that_was_not_finite_is_gone_once_it_is_assigned(number, blocks, untied, way, monkeypatch):
+    if blocks == "many blocks":
+        monkeypatch.setattr(splitembed.layers.frozen_columns, "_BLOCK_BYTES", 1)
+    theirs, _ = pair(4, untied=untied)
+    table = theirs.reverse_embeddings if untied else theirs.embeddings
+    values = numpy(table)
+    values[(slice(None), 7) if untied else 7] = number
+    table.assign(values)
+    split = split_of(ops.transpose(table) if untied else table)
+    other = {"tie_weights": False, "reverse_split": split} if untied else {}
+    ours = SplitReversibleEmbedding(split, **other)
+    states = rows(5, 4, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NaN on purpose
+        assert_same(ours(states, reverse=True), theirs(states, reverse=True))
+    layer = ours.reverse_embedding if untied else ours
+    trained = split.with_trainable(rows(4, 4, seed=3))
+    layer.trainable_rows.assign(trained.trainable)
+    expected = trained.combine()
+    np.testing.assert_allclose(numpy(ours(states, reverse=True)), states @ expected.T, rtol=0, atol=TOLERANCE)
+    upstream = rows(5, NUM_BASE, seed=4)
+
+    def total(states, trainable):
+        return ops.sum(product(layer._constants, states, trainable) * ops.convert_to_tensor(upstream))
+
+    to_states, to_rows = gradients(total, states, trained.trainable)
+    np.testing.assert_allclose(to_states, upstream @ expected, rtol=0, atol=10 * TOLERANCE)
+    np.testing.assert_allclose(to_rows, (upstream.T @ states)[CHOSEN], rtol=0, atol=TOLERANCE)
+
+
+def test_a_row_that_was_not_finite_and_stays_is_keras_s(way):
+    theirs, _ = pair(4)
+    values = numpy(theirs.embeddings)
+    values[[7, 9]] = np.nan
+    theirs.embeddings.assign(values)
+    ours = SplitReversibleEmbedding(split_of(theirs.embeddings))
+    np.testing.assert_array_equal(numpy(ours(rows(5, 4), reverse=True)), numpy(theirs(rows(5, 4), reverse=True)))
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere no int32 counts places")
+def test_more_places_than_an_int32_counts(monkeypatch):
+    monkeypatch.setattr(splitembed.layers.in_order, "_VERY_FEW", 1.0)
+    _, ours = pair(4)
+    ours.build()
+    ours.trainable_rows.assign(rows(len(CHOSEN), 4, seed=5))
+    expected = numpy(ours(rows(2, 3, 4), reverse=True))
+    monkeypatch.setattr(splitembed.layers.in_order, "_MOST_PLACES", 2 * 3 * NUM_BASE - 1)
+    assert_same(ours(rows(2, 3, 4), reverse=True), expected)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere nothing is updated in place")
+def test_what_is_put_in_place_is_nobody_else_s(way):
+    """Two calls on the same states, and the product that Keras makes of them, in one graph that may merge them."""
+    import tensorflow as tf
+
+    theirs, ours = pair(4)
+    ours.build()
+    changed = tf.constant(rows(4, 4, seed=5))
+
+    @tf.function
+    def run(states):
+        before = ours(states, reverse=True)
+        ours.trainable_rows.assign(changed)
+        return before, ours(states, reverse=True), theirs(states, reverse=True)
+
+    states = tf.constant(rows(3, 4))
+    expected = theirs(states, reverse=True)
+    before, after, other = run(states)
+    np.testing.assert_allclose(before, expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(other, expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(after, states @ ours.to_split().combine().T, rtol=0, atol=TOLERANCE)
+
+
+# Training
+
+
+OPTIMIZERS = {
+    "SGD": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+    "Adam": lambda: keras.optimizers.Adam(0.01),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"logit_soft_cap": 0.7}, {"mask_zero": True}])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_language_model_trains_as_its_dense_twin_step_for_step(name, options):
+    split = make_split_in_order()
+    assert_steps_are_equal(SplitReversibleEmbedding(split, **options), Twin(split, **options), OPTIMIZERS[name])
+
+
+@pytest.mark.skipif(LAYER is None, reason="this Keras has no ReversibleEmbedding")
+def test_untied_weights_train_as_the_dense_twin_s():
+    split, reverse = make_split_in_order(), make_split_in_order(seed=5)
+    layer = SplitReversibleEmbedding(split, tie_weights=False, reverse_split=reverse)
+    # not Adam: from the row slices of an untied Embedding Keras's adds up squares of what repeats, not of its sum
+    assert_steps_are_equal(layer, Twin(split, reverse), OPTIMIZERS["SGD"])
+
+
+def test_a_column_whose_product_overflows_is_that_of_the_row_it_has_by_now(way):
+    matrix = np.full((NUM_BASE, 4), 1e30, np.float32)
+    layer = SplitReversibleEmbedding(SplitTable.from_arrays(matrix, np.arange(NUM_BASE), np.empty((0, 4))).thaw([3]))
+    layer.build()
+    layer.assign_rows([3], np.full((1, 4), 0.5, np.float32))
+    logits = numpy(layer(ops.full((2, 4), 1e10), reverse=True))
+    assert np.isinf(np.delete(logits, 3, axis=1)).all() and logits[:, 3].tolist() == [2e10, 2e10]

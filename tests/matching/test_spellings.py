@@ -1,0 +1,111 @@
+"""The named rules, by example, against `unicodedata`, and in what they leave alone."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitembed.matching.spellings import RULES
+
+
+def listed(spelled):
+    return [spelled] if isinstance(spelled, str) else list(spelled)
+
+
+def others(name, token):
+    """What the rule gives beside the token itself, in order and once."""
+    return list(dict.fromkeys(each for each in listed(RULES[name](token)) if each != token))
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "spellings"),
+    [
+        ("lower", "USA", ["usa"]),
+        ("lower", "ΟΔΟΣ", ["οδος"]),  # final sigma, as str.lower knows it
+        ("upper", "nasa", ["NASA"]),
+        ("upper", "straße", ["STRASSE"]),
+        ("title", "london", ["London"]),
+        ("title", "LONDON", ["London"]),
+        ("title", "don't", ["Don't", "Don'T"]),
+        ("title", "o'neil", ["O'neil", "O'Neil"]),
+        ("title", "new_york", ["New_york", "New_York"]),
+        ("title", "ǆ", ["ǅ"]),
+        ("nfc", "e\u0301", ["é"]),
+        ("nfkc", "ﬁsh", ["fish"]),
+        ("nfkc", "ＡＢＣ１", ["ABC1"]),
+        ("digits-0", "b2b-1999", ["b0b-0000"]),
+        ("digits-#", "1999", ["####"]),
+        ("digits-#", "5", ["#"]),
+        ("digits-#", "1.5", ["#.#"]),
+        ("digits-#", "g8 of 20", ["g8 of ##", "g# of ##"]),
+        ("hyphens", "e\u2010mail", ["e-mail", "email", "e_mail"]),
+        ("hyphens", "e-mail", ["email", "e_mail"]),
+        ("hyphens", "covid\u201119", ["covid-19", "covid19", "covid_19"]),
+        ("hyphens", "3\u20132", ["3-2"]),
+        ("hyphens", "\u22125", ["-5"]),
+        ("hyphens", "co\u00adoperate", ["cooperate"]),
+        ("hyphens", "\u2014", ["-"]),
+        ("apostrophes", "don\u2019t", ["don't"]),
+        ("apostrophes", "don't", ["don\u2019t"]),
+        ("apostrophes", "don`t", ["don't", "don\u2019t"]),
+        ("apostrophes", "O\u02bcBrien", ["O'Brien", "O\u2019Brien"]),
+        ("accents", "café", ["cafe"]),
+        ("accents", "cafe\u0301", ["cafe"]),
+        ("accents", "Łódź", ["Łodz"]),
+        ("accents", "ёлка", ["елка"]),
+    ],
+)
+def test_a_rule_spells(name, token, spellings):
+    assert others(name, token) == spellings
+
+
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [
+        ("digits-0", "\u0663"),  # an Arabic digit
+        ("digits-#", "abc"),
+        ("hyphens", "-5"),
+        ("hyphens", "--"),
+        ("hyphens", "5-10"),
+        ("hyphens", "snake_case"),
+        ("apostrophes", 'say "no"'),
+        ("accents", "straße"),
+        ("accents", "søt"),
+        ("accents", "が"),
+        ("accents", "हिन्दी"),
+        ("accents", "한글"),
+        ("title", "Paris"),
+    ],
+)
+def test_a_rule_leaves_alone(name, token):
+    assert others(name, token) == []
+
+
+@given(st.text(max_size=12))
+def test_rules_agree_with_the_standard_library(token):
+    assert RULES["lower"](token) == token.lower()
+    assert RULES["upper"](token) == token.upper()
+    assert RULES["nfc"](token) == unicodedata.normalize("NFC", token)
+    assert RULES["nfkc"](token) == unicodedata.normalize("NFKC", token)
+    assert listed(RULES["title"](token))[0] == token.capitalize()
+    assert listed(RULES["title"](token))[-1] == token.title()
+
+
+@given(st.text(st.characters(max_codepoint=0x24F), max_size=8))
+def test_accents_are_the_diacritical_marks_of_the_decomposed_text(token):
+    kept = [each for each in unicodedata.normalize("NFD", token) if not "\u0300" <= each <= "\u036f"]
+    assert RULES["accents"](token) == unicodedata.normalize("NFC", "".join(kept))
+
+
+@given(st.text(st.sampled_from("0123456789.,ab\u0663"), max_size=10))
+def test_digits_keep_the_length_and_all_else(token):
+    for name, sign in (("digits-0", "0"), ("digits-#", "#")):
+        every = listed(RULES[name](token))[-1]
+        assert every == "".join(sign if each in "0123456789" else each for each in token)
+
+
+@given(st.sampled_from(sorted(RULES)), st.text(max_size=10))
+def test_a_rule_gives_strings_for_any_token(name, token):
+    assert all(type(each) is str for each in listed(RULES[name](token)))
+    assert listed(RULES[name](token))

@@ -1,0 +1,146 @@
+"""Texts with new tokens: trained until they follow a prompt, and named by the task's own tokenizer."""
+
+import keras
+import numpy as np
+import pytest
+
+import splitembed as se
+from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+from tests.helpers import hub_models as hub
+
+PROMPT = 3
+
+
+def learn_to_follow(task, token, num_steps=60) -> hub.Inputs:
+    """Trains the rows until a token follows each prompt, and gives the prompts."""
+    hub.compile_task(task, keras.optimizers.Adam(0.1))
+    prompts = hub.prompts_for(task, PROMPT)
+    key = next(key for key in prompts if key.endswith("token_ids") and not key.startswith("encoder"))
+    inputs = {**prompts, key: prompts[key].copy()}
+    inputs[key][:, PROMPT] = token
+    inputs[key.replace("token_ids", "padding_mask")] = (np.arange(hub.LENGTH) <= PROMPT) * np.ones((3, 1), np.int32)
+    targets = np.roll(inputs[key], -1, axis=1)
+    counts = (np.arange(hub.LENGTH) == PROMPT - 1) * np.ones((3, 1), np.float32)
+    for _ in range(num_steps):
+        task.train_on_batch(inputs, targets, sample_weight=counts)
+    return prompts
+
+
+@pytest.mark.parametrize("name", hub.GENERATING)
+def test_a_new_token_is_generated_where_it_was_learned(name):
+    task = hub.make_task(name)
+    hub.freeze(task)
+    before = hub.generated(task, hub.prompts_for(task, PROMPT))  # the function that generates is kept from now on
+    assert (before < hub.NUM_TOKENS).all()
+    hub.split(task, name)
+    others = hub.other_weights(task)
+    prompts = learn_to_follow(task, hub.NEW[1])
+    texts = hub.generated(task, prompts)
+    np.testing.assert_array_equal(texts[:, PROMPT], hub.NEW[1])
+    hub.same_weights(hub.other_weights(task), others)
+    se.combine_embedding(task)
+    np.testing.assert_array_equal(hub.generated(task, prompts), texts)
+
+
+def test_generation_sees_the_rows_of_now_without_being_compiled_again():
+    task = hub.make_task("gpt2")
+    prompts = hub.prompts_for(task)
+    before = hub.generated(task, prompts)
+    hub.split(task, "gpt2")
+    np.testing.assert_array_equal(hub.generated(task, prompts), before)
+    layer = task.backbone.token_embedding
+    last = task.backbone(prompts)[:, 2].numpy()  # what the first new place is read from
+    layer.assign_rows(hub.NEW[:1], 100 * last.mean(axis=0, keepdims=True))
+    assert (hub.generated(task, prompts)[:, 3] == hub.NEW[0]).any()
+
+
+# Tokenizers
+
+LETTERS = ["!", *"abcdefghijklmno", "Ġ", "Ġa", "Ġb", "Ġc", "<|endoftext|>"]  # as GPT-2 has it, padding is no stop
+SIZE = len(LETTERS)
+MERGES = ["Ġ a", "Ġ b", "Ġ c"]
+
+
+def make_tokenizer(*new):
+    """Byte pairs of some letters; new tokens, which are not split, follow the old ones. Named in no order of ids."""
+    tokens = [*LETTERS, *new]
+    vocabulary = {token: tokens.index(token) for token in reversed(tokens)}
+    unsplittable = ["<|endoftext|>", *new]
+    return hub.models.GPT2Tokenizer(vocabulary=vocabulary, merges=MERGES, unsplittable_tokens=unsplittable)
+
+
+def make_writer(tokenizer, num_tokens=SIZE):
+    preprocessor = hub.models.GPT2CausalLMPreprocessor(tokenizer, sequence_length=hub.LENGTH)
+    backbone = hub.make_backbone("gpt2", vocabulary_size=num_tokens)
+    task = hub.models.GPT2CausalLM(backbone, preprocessor)
+    hub.compile_task(task, keras.optimizers.Adam(0.01))
+    return task
+
+
+def test_texts_with_a_named_token():
+    task = make_writer(make_tokenizer("<call>", "<result>"))
+    before = task.generate("a b", max_length=5)
+    assert isinstance(before, str) and before.startswith("a b")
+    se.split_embedding(task, ["Ġb", "c"], ["<call>", "<result>"])
+    layer = task.backbone.token_embedding
+    assert layer.to_split().trainable_ids.tolist() == sorted([LETTERS.index("c"), LETTERS.index("Ġb"), 21, 22])
+    assert task.generate("a b", max_length=5) == before
+    task.fit(["a b<call>", "a b<call>"] * 100, batch_size=2, verbose=0)
+    assert task.generate("a b", max_length=hub.LENGTH).startswith("a b<call>")
+    assert "<call>" in se.combine_embedding(task).generate("a b", max_length=hub.LENGTH)
+
+
+def test_a_tokenizer_that_does_not_know_the_new_tokens_yet():
+    task = make_writer(make_tokenizer())
+    se.split_embedding(task, ["a"], ["<call>"])
+    assert task.backbone.vocabulary_size == SIZE + 1
+    assert task.backbone.token_embedding.to_split().trainable_ids.tolist() == [1, SIZE]
+    writer = hub.models.GPT2CausalLM(task.backbone, make_writer(make_tokenizer("<call>")).preprocessor)
+    assert writer.generate("a<call>", max_length=6).startswith("a<call>")
+
+
+@pytest.mark.parametrize(
+    ("names", "new", "message"),
+    [
+        ((), ["a"], "'a' is no new token: it has the id 1"),
+        ((), ["<result>", "<call>"], "'<result>' has the id 22 in the vocabulary, and would get 21"),
+        ((), ["<call>", "<call>"], "different from each other"),
+        ((), ["<call>", ""], "a list of names"),
+        (["zzz"], (), "zzz"),
+        (["<call>"], (), "<call>"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(names, new, message):
+    task = make_writer(make_tokenizer("<call>", "<result>"))
+    with pytest.raises((SplitError, TokenIdError, UnknownTokenError), match=message):
+        se.split_embedding(task, names, new)
+    assert not hub.classes_of_ours(task) and task.backbone.vocabulary_size == SIZE
+
+
+def test_a_table_longer_than_its_tokenizer():
+    # padded to a round number: new tokens follow the table, not the names, and the tokenizer must put them there
+    task = make_writer(make_tokenizer(), num_tokens=24)
+    se.split_embedding(task, ["a"], ["<call>"])
+    assert task.backbone.token_embedding.to_split().trainable_ids.tolist() == [1, 24]
+    task = make_writer(make_tokenizer("<call>"), num_tokens=24)
+    with pytest.raises(SplitError, match="'<call>'.* 21"):
+        se.split_embedding(task, (), ["<call>"])
+
+
+def test_strings_in_classes_out():
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "quick", "brown", "fox", "##es", "[call]"]
+    tokenizer = hub.models.BertTokenizer(vocabulary=words, special_tokens_in_strings=True)
+    preprocessor = hub.models.BertTextClassifierPreprocessor(tokenizer, sequence_length=hub.LENGTH)
+    backbone = hub.make_backbone("bert classifier", vocabulary_size=10)
+    task = hub.models.BertTextClassifier(backbone, 2, preprocessor, dropout=0.0)
+    task.compile(keras.optimizers.Adam(0.05), "sparse_categorical_crossentropy", jit_compile=False)
+    task.output_dense.activation = keras.activations.softmax
+    task.backbone.trainable = task.output_dense.trainable = False
+    texts = np.array(["the quick fox", "brown foxes"])
+    before = task.predict(texts, verbose=0)
+    se.split_embedding(task, ["quick", "##es"], 1)
+    assert task.backbone.token_embedding.to_split().trainable_ids.tolist() == [6, 9, 10]
+    hub.same_bits([task.predict(texts, verbose=0)], [before])
+    tables = hub.tables_of(task)[0]
+    task.fit(np.array(["the quick fox", "brown foxes [UNK]"]), np.array([0, 1]), epochs=2, verbose=0)
+    assert np.flatnonzero((hub.tables_of(task)[0] != tables).any(axis=1)).tolist() == [6, 9]

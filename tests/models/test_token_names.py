@@ -1,0 +1,203 @@
+"""Names of a model's tokens become ids, and new ones get their names, in the order in which they are given."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from splitembed.errors import SplitError, TokenIdError, UnknownTokenError, VocabularyError
+from splitembed.models.token_names import Names, TokenizerIndex, names_of
+
+WORDS = ["<pad>", "<unk>", "the", "cat", "sat"]
+NEW = ["<call>", "<result>"]
+
+
+class Tokenizer:
+    """What the tests need of a KerasHub tokenizer; how unknown tokens are answered differs from kind to kind."""
+
+    def __init__(self, words, unknown):
+        self.words, self.unknown, self.asked = list(words), unknown, 0
+
+    def vocabulary_size(self):
+        return len(self.words)
+
+    def get_vocabulary(self):
+        self.asked += 1
+        return list(self.words)
+
+    def id_to_token(self, token_id):
+        return self.words[token_id]
+
+    def token_to_id(self, token):
+        if token in self.words:
+            return self.words.index(token)
+        if isinstance(self.unknown, type):
+            raise self.unknown(token)
+        return self.unknown
+
+
+UNKNOWN = [KeyError, ValueError, None, 1]
+
+
+def plain(vocabulary=None, num_tokens=5):
+    """Of a model that knows no names, with as many tokens as there are words."""
+    return names_of(SimpleNamespace(), vocabulary, num_tokens)
+
+
+# Chosen tokens
+
+
+@pytest.mark.parametrize(
+    ("selection", "ids"),
+    [
+        ([4, 2], [2, 4]),
+        ([2, 2, 4], [2, 4]),
+        (3, [3]),
+        ("cat", [3]),
+        (["cat", 0, "the"], [0, 2, 3]),
+        ({"cat", "the"}, [2, 3]),
+        ([True, False, False, True, False], [0, 3]),
+        (np.array([False] * 4 + [True]), [4]),
+        (np.array([4, 1], np.uint8), [1, 4]),
+        ((), []),
+        (range(5), [0, 1, 2, 3, 4]),
+    ],
+)
+def test_tokens_ids_and_masks_become_ascending_ids(selection, ids):
+    found = plain(WORDS).chosen(selection)
+    assert found.tolist() == ids and found.dtype == np.int64
+
+
+@pytest.mark.parametrize("wrong", [[5], [-1], [2**32 + 2], np.array([2**63], np.uint64)])
+def test_an_id_out_of_range_is_told(wrong):
+    with pytest.raises(TokenIdError, match="there are 5 tokens, so ids run from 0 to 4"):
+        plain(WORDS).chosen(wrong)
+
+
+@pytest.mark.parametrize("wrong", [[True], [1.0], True, None, b"cat", [[1]], [None], np.zeros(4, bool)])
+def test_what_names_no_tokens(wrong):
+    with pytest.raises(SplitError, match="Rows are named by|A selection of rows must be"):
+        plain(WORDS).chosen(wrong)
+
+
+def test_an_unknown_token_is_told():
+    with pytest.raises(UnknownTokenError, match="'Cat' is not among the 5 tokens"):
+        plain(WORDS).chosen(["cat", "Cat"])
+
+
+def test_names_without_a_vocabulary():
+    with pytest.raises(UnknownTokenError, match="'cat' cannot be looked up, as nothing says what .* pass `vocabulary`"):
+        plain().chosen(["cat"])
+
+
+def test_a_name_beyond_the_table_is_no_token_of_the_model():
+    with pytest.raises(TokenIdError, match="'<call>' has the id 5 in the vocabulary.*name it in .new_tokens."):
+        plain([*WORDS, *NEW]).chosen(["<call>"])
+
+
+# New tokens
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0, 0), (3, 3), (np.int64(2), 2), ("<call>", 1), (NEW, 2), ((), 0)])
+def test_without_names_to_keep_they_are_counted(given, expected):
+    assert plain().new(given) == expected
+    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected  # a table that was padded
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0, []), ("<call>", ["<call>"]), (NEW, NEW), (tuple(NEW), NEW)])
+def test_with_a_vocabulary_they_keep_their_names(given, expected):
+    assert plain(WORDS).new(given) == expected
+
+
+def test_a_number_takes_the_names_that_follow_in_the_vocabulary():
+    names = plain([*WORDS, *NEW, "more"])
+    assert names.new(2) == NEW and names.new(NEW) == NEW and names.new(0) == []
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_number_of_which_the_vocabulary_has_too_few_names(number):
+    with pytest.raises(SplitError, match=f"`new_tokens` is {number}, and the vocabulary .* {number - 1} of them"):
+        plain([*WORDS, *NEW[: number - 1]]).new(number)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.0, True, None, [1, 2], ["a", 3], [""], "", b"a", {"a"}, [["a"]]])
+def test_what_names_no_new_tokens(wrong):
+    for names in (plain(), plain(WORDS)):
+        with pytest.raises(SplitError, match="`new_tokens` must be a number, or a list of names. Received"):
+            names.new(wrong)
+
+
+def test_new_tokens_that_repeat():
+    with pytest.raises(SplitError, match="must be different from each other. Received: .'a', 'b', 'a'."):
+        plain().new(["a", "b", "a"])
+
+
+def test_a_new_token_that_is_there_already():
+    with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3. Name it in `trainable_tokens`"):
+        plain(WORDS).new(["<call>", "cat"])
+
+
+def test_new_tokens_in_another_order_than_the_vocabulary_s():
+    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get 5"):
+        plain([*WORDS, *NEW]).new(["<result>", "<call>"])
+    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get 5"):
+        plain([*WORDS, *NEW]).new(["<result>"])
+
+
+def test_a_new_token_of_a_padded_table_that_the_vocabulary_has():
+    with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3"):
+        names_of(SimpleNamespace(), WORDS, 9).new(["cat"])
+
+
+# What is read
+
+
+def test_the_vocabulary_is_whatever_can_be_read(tmp_path):
+    (tmp_path / "words.txt").write_text("\n".join(WORDS))
+    assert names_of(None, tmp_path / "words.txt", 5).chosen(["sat"]).tolist() == [4]
+    assert names_of(None, {word: place for place, word in enumerate(WORDS)}, 5).chosen(["sat"]).tolist() == [4]
+
+
+def test_a_vocabulary_without_names():
+    with pytest.raises(VocabularyError, match="`vocabulary` must have strings"):
+        plain(5)
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_a_tokenizer_is_asked_token_by_token(unknown):
+    tokenizer = Tokenizer(WORDS, unknown)
+    task = SimpleNamespace(preprocessor=SimpleNamespace(tokenizer=tokenizer))
+    for names in (names_of(task, None, 5), names_of(SimpleNamespace(), tokenizer, 5)):
+        assert names.chosen(["cat", "<unk>", 0]).tolist() == [0, 1, 3]
+        assert names.new(["dog", "<call>"]) == 2 and names.new(4) == 4
+        with pytest.raises(UnknownTokenError, match="'dog' is not among the 5 tokens"):
+            names.chosen(["dog"])
+        with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3"):
+            names.new(["cat"])
+        with pytest.raises(SplitError, match="'<unk>' is no new token: it has the id 1"):
+            names.new(["<unk>"])
+    assert not tokenizer.asked
+
+
+def test_a_vocabulary_that_is_given_comes_before_the_task_s_tokenizer():
+    task = SimpleNamespace(preprocessor=SimpleNamespace(tokenizer=Tokenizer(WORDS[::-1], None)))
+    assert names_of(task, WORDS, 5).chosen(["sat"]).tolist() == [4]
+    assert names_of(task, None, 5).chosen(["sat"]).tolist() == [0]
+
+
+@pytest.mark.parametrize("task", [None, SimpleNamespace(preprocessor=None), SimpleNamespace(preprocessor="no")])
+def test_a_model_that_knows_no_tokenizer(task):
+    names = names_of(task, None, 5)
+    assert names.index is None and names.tokens is None
+
+
+def test_an_index_is_a_mapping():
+    index = TokenizerIndex(Tokenizer(WORDS, None))
+    assert dict(index) == {word: place for place, word in enumerate(WORDS)}
+    assert len(index) == 5 and list(index) == WORDS and index.get("dog") is None
+
+
+def test_names_are_kept_where_there_are_enough():
+    assert Names(None, None, 5).new(2) == 2
+    assert list(plain(WORDS).tokens) == WORDS
+    assert plain(WORDS, 6).tokens is None and list(plain([*WORDS, "x"], 5).tokens) == [*WORDS, "x"]

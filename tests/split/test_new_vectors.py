@@ -1,0 +1,148 @@
+"""Other pretrained vectors under trained rows: what is found, what is lacking and what is there anew."""
+
+import numpy as np
+import pytest
+
+from splitembed import SplitTable, read_vocabulary
+from splitembed.errors import SplitError, VectorFormatError
+from splitembed.split.new_vectors import VectorChange
+from splitembed.tables import open_frozen, write_frozen
+
+NAMES = ["", "[UNK]", "the", "of", "usr", "lol"]
+DENSE = np.array([[0, 0], [5, 5], [1, 1], [2, 2], [6, 6], [7, 7]], np.float32)
+OTHER = {"the": [10.0, 10.0], "usr": [60.0, 60.0], "[UNK]": [99.0, 99.0], "spare": [1.0, 1.0], "": [98.0, 98.0]}
+
+
+@pytest.fixture
+def split():
+    """Frozen are padding, "the" and "of"; of what trains the source knows "usr"."""
+    return SplitTable.from_matrix(DENSE, [1, 4, 5], vocabulary=NAMES, padding=0)
+
+
+@pytest.fixture
+def other_table(tmp_path):
+    rows = np.array([[10, 10], [60, 60], [1, 1], [0, 0]], np.float32)
+    write_frozen(tmp_path / "other.h5", rows, words=["the", "usr", "spare", ""], zero_row=3)
+    return tmp_path / "other.h5"
+
+
+def test_lacking_tokens_train_from_their_old_vector(split):
+    other, change = split.with_frozen(OTHER)
+    assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
+    assert other.trainable.tolist() == [[5, 5], [6, 6], [7, 7], [2, 2]] and other.num_frozen == 2
+    assert change == VectorChange("dict", num_found=1, lacking=("of",), anew=("usr",))
+    assert str(change).splitlines() == [
+        "frozen tokens with a vector in dict: 1 of 2",
+        "lacking: 1 (train): 'of'",
+        "anew: 1 (keep): 'usr'",
+    ]
+    assert split.combine().tolist() == DENSE.tolist() and other.padding == 0 and other.coverage is None
+
+
+def test_lacking_tokens_keep_their_old_vector_where_asked(split):
+    other, change = split.with_frozen(OTHER, lacking="keep")
+    assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
+    assert other.trainable_ids.tolist() == [1, 4, 5] and other.num_frozen == 3
+    assert (change.lacking, change.lacking_rule) == (("of",), "keep")
+
+
+def test_lacking_tokens_are_refused_where_asked(split):
+    with pytest.raises(SplitError, match=r"Frozen tokens without a vector in dict, 1: 'of'. .*lacking=\"keep\""):
+        split.with_frozen(OTHER, lacking="error")
+    other, change = split.with_frozen({**OTHER, "of": [20.0, 20.0]}, lacking="error")
+    assert other.lookup([3]).tolist() == [[20.0, 20.0]] and change.lacking == ()
+
+
+def test_tokens_that_have_a_vector_anew_are_frozen_where_asked(split):
+    other, change = split.with_frozen(OTHER, anew="freeze")
+    assert other.lookup([4]).tolist() == [[60.0, 60.0]] and other.trainable_ids.tolist() == [1, 3, 5]
+    assert other.trainable.tolist() == [[5, 5], [7, 7], [2, 2]]
+    assert (change.anew, change.anew_rule) == (("usr",), "freeze")
+
+
+def test_tokens_that_trained_by_choice_are_not_anew(tmp_path):
+    write_frozen(tmp_path / "old.h5", DENSE[[0, 2, 3]], words=["", "the", "of"], zero_row=0)
+    table = open_frozen(tmp_path / "old.h5")
+    split = SplitTable(table.vectors, [1, 2, ~0], [[6.0, 6.0]], vocabulary=["the", "of", "usr"], table=table)
+    other, change = split.thaw(["the"]).with_frozen(OTHER, anew="freeze", lacking="keep")
+    assert change.anew == ("usr",) and other.trainable_ids.tolist() == [0]
+    assert other.combine().tolist() == [[1, 1], [2, 2], [60, 60]]
+
+
+def test_a_frozen_table_is_shared(split, other_table):
+    other, _ = split.with_frozen(other_table)
+    assert other.table.path == other_table and other.num_frozen == 4
+    assert np.shares_memory(other.frozen, other.table.vectors) and other.remap[0] == 3
+    assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
+    kept, _ = split.with_frozen(other_table, lacking="keep")  # cannot be added to
+    assert kept.table is None and kept.num_frozen == 3
+    np.testing.assert_array_equal(kept.combine(), other.combine())
+
+
+def test_a_table_of_low_precision_is_shared_as_it_is(split, other_table, tmp_path):
+    table = open_frozen(other_table)
+    words = SplitTable(table.vectors, [0, 1, 2, 3], np.empty((0, 2)), vocabulary=list(table.words), padding=3)
+    words.with_frozen_dtype("int8").save_frozen(tmp_path / "int8.h5")
+    other, _ = split.with_frozen(tmp_path / "int8.h5", lacking="train")
+    assert other.frozen_dtype == "int8" and np.shares_memory(other.scale, other.table.scale)
+    np.testing.assert_array_equal(other.lookup([0, 2]), [[0, 0], [10, 10]])
+    kept, _ = split.with_frozen(tmp_path / "int8.h5", lacking="keep")
+    assert kept.frozen_dtype == "float32" and kept.lookup([3]).tolist() == [[2.0, 2.0]]
+
+
+def test_padding_needs_a_zero_row(split, tmp_path):
+    write_frozen(tmp_path / "other.h5", DENSE[2:4], words=["the", "of"])
+    with pytest.raises(SplitError, match="other.h5 has no zero row for the padding id.*save_frozen"):
+        split.with_frozen(tmp_path / "other.h5")
+    without = split.shrink([0], drop_reserved=True)[0]
+    assert without.with_frozen(tmp_path / "other.h5")[0].num_frozen == 2
+
+
+def test_fallbacks_are_tried_where_asked(split):
+    _, change = split.with_frozen({"OF": [1.0, 1.0]}, fallbacks=["upper"])
+    assert change.lacking == ("the",) and change.num_found == 1
+
+
+def test_a_vocabulary_says_what_names_do_not():
+    names = ["<pad>", "▁the", "▁of", "spare"]
+    split = SplitTable.from_matrix(DENSE[[0, 2, 3, 4]], [2], vocabulary=names, padding=0)
+    vectors = {"the": [10.0, 10.0], "of": [20.0, 20.0], "<pad>": [1.0, 1.0], "spare": [3.0, 3.0]}
+    tokens = read_vocabulary(names[:3], padding=0, marks="metaspace")  # "spare" was appended to these
+    other, change = split.with_frozen(vectors, anew="freeze", vocabulary=tokens)
+    assert other.combine().tolist() == [[0, 0], [10, 10], [20, 20], [3, 3]] and change.anew == ("▁of",)
+    with pytest.raises(SplitError, match="`vocabulary` must hold the tokens of the split.* 3 tokens.*the split has 4"):
+        split.with_frozen(vectors, vocabulary=["▁the", "<pad>", "spare"])
+
+
+def test_ids_without_strings_need_a_vocabulary():
+    split = SplitTable.from_matrix(DENSE[:4], [1], padding=0)
+    with pytest.raises(SplitError, match="the ids of this split have none. Pass `vocabulary`"):
+        split.with_frozen(OTHER)
+    by_digits, change = split.with_frozen({"0": [8.0, 8.0], "3": [9.0, 9.0]}, vocabulary=4)
+    assert by_digits.combine().tolist() == [[0, 0], [5, 5], [1, 1], [9, 9]] and change.lacking == ("2",)
+    by_name, _ = split.with_frozen(OTHER, vocabulary=["", "usr", "the", "of"])
+    assert by_name.lookup([2]).tolist() == [[10.0, 10.0]] and by_name.vocabulary is None
+    with pytest.raises(SplitError, match="5 tokens that are not those; the split has 4"):
+        split.with_frozen(OTHER, vocabulary=5)
+
+
+def test_lacking_tokens_that_share_a_row_keep_sharing_or_train_apart():
+    split = SplitTable.from_arrays(DENSE[2:4], [0, 0, 1], np.empty((0, 2)), vocabulary=["a", "b", "the"])
+    kept, _ = split.with_frozen(OTHER, lacking="keep")
+    assert kept.num_frozen == 2 and kept.remap[0] == kept.remap[1]
+    trains, _ = split.with_frozen(OTHER)
+    assert trains.num_trainable == 2 and trains.combine().tolist() == kept.combine().tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"lacking": "drop"}, SplitError, "`lacking` must be one of train, keep, error.*lacking='drop'"),
+        ({"anew": "train"}, SplitError, "`anew` one of keep, freeze.*anew='train'"),
+        ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; dim=2 was asked for"),
+        ({"fallbacks": ["loud"]}, SplitError, "loud"),
+    ],
+)
+def test_what_does_not_fit_is_refused(split, options, error, message):
+    with pytest.raises(error, match=message):
+        split.with_frozen(**{"source": OTHER, **options})

@@ -1,0 +1,151 @@
+"""Chunks that went through filters: read where every number is there, else refused before memory is taken for them."""
+
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from splitembed.errors import TableFormatError
+from splitembed.tables import open_trainable, write_trainable
+from splitembed.tables.chunks import fault_of_chunks
+
+ROOT = Path(__file__).parents[2]
+FROZEN = "sha256:" + "0" * 64
+NUMBERS = np.arange(3000, dtype=np.int32).reshape(60, 50)
+CHUNK = 16 * 20 * 4  # bytes
+
+
+@pytest.fixture
+def file(tmp_path):
+    with h5py.File(tmp_path / "some.h5", "w", libver=("v108", "v108")) as file:
+        yield file
+
+
+def filtered(file, *, fill=True, **layout):
+    """Numbers in 4 x 3 chunks, the last ones beyond the edge."""
+    layout = {"chunks": (16, 20), "compression": "gzip", **layout}
+    return file.create_dataset("some", NUMBERS.shape, "<i4", data=NUMBERS if fill else None, **layout)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {},
+        {"shuffle": True},
+        {"shuffle": True, "fletcher32": True},
+        {"compression": None, "shuffle": True},
+        {"compression": None, "fletcher32": True},
+    ],
+)
+def test_filters_that_other_tools_use_are_read(file, layout):
+    dataset = filtered(file, **layout)
+    assert fault_of_chunks(dataset) == ""
+    assert (dataset[:] == NUMBERS).all()
+
+
+def test_a_checksum_may_lie_under_the_compression(file):
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((16, 20))
+    properties.set_fletcher32()
+    properties.set_deflate(4)
+    space = h5py.h5s.create_simple(NUMBERS.shape)
+    dataset = h5py.Dataset(h5py.h5d.create(file.id, b"some", h5py.h5t.NATIVE_INT32, space, properties))
+    dataset[:] = NUMBERS
+    assert fault_of_chunks(dataset) == ""
+
+
+@pytest.mark.parametrize("layout", [{"compression": "lzf"}, {"scaleoffset": 0, "compression": None}])
+def test_filters_that_cannot_be_checked_are_refused(file, layout):
+    assert "gzip, shuffle and fletcher32 alone are read" in fault_of_chunks(filtered(file, **layout))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b"noise",
+        zlib.compress(bytes(CHUNK - 4)),  # HDF5 would read behind what it made room for, and crash
+        zlib.compress(bytes(CHUNK + 4)),
+        zlib.compress(bytes(200_000_000)),  # HDF5 would take them all
+        zlib.compress(bytes(CHUNK))[:-1],
+        zlib.compress(bytes(CHUNK))[:-1] + b"\xff",
+    ],
+    ids=["noise", "short", "long", "much too long", "cut", "wrong sum"],
+)
+def test_a_chunk_that_is_not_as_long_as_it_says_is_refused(file, stored):
+    dataset = filtered(file)
+    dataset.id.write_direct_chunk((16, 20), stored)
+    assert fault_of_chunks(dataset) == "its chunk at (16, 20) does not hold what it should."
+    dataset.id.write_direct_chunk((16, 20), zlib.compress(bytes(CHUNK)))
+    assert fault_of_chunks(dataset) == ""
+
+
+def test_a_chunk_that_went_past_the_filters_is_refused(file):
+    dataset = filtered(file, shuffle=True)
+    dataset.id.write_direct_chunk((0, 0), bytes(CHUNK), filter_mask=3)
+    assert fault_of_chunks(dataset) == "its chunks are not stored as it says."
+
+
+def test_a_chunk_that_was_never_written_is_refused(file):
+    dataset = filtered(file, fill=False)
+    assert fault_of_chunks(dataset) == "0 of its 12 chunks were written."
+    dataset[:16, :20] = 1
+    assert fault_of_chunks(dataset) == "1 of its 12 chunks were written."
+
+
+@pytest.mark.parametrize("num_tokens", [2**20, 2**40, 2**62])
+def test_a_remap_that_claims_to_be_huge_takes_no_memory(tmp_path, num_tokens):
+    path = tmp_path / "trainable.h5"
+    write_trainable(path, [[1.0]], np.zeros(8, int), frozen_fingerprint=FROZEN)
+    with h5py.File(path, "r+") as file:
+        del file["remap"]
+        remap = file.create_dataset("remap", (num_tokens,), "i4", chunks=(2**18,), compression="gzip", shuffle=True)
+        remap[: 2**18] = 0
+    assert path.stat().st_size < 10_000
+    with pytest.raises(
+        TableFormatError, match=rf"`remap` has shape \({num_tokens},\): 1 of its {num_tokens >> 18} chunks"
+    ):
+        open_trainable(path)
+
+
+# Run apart, so that a crash of the library below would be seen as one: a negative exit status, and no last line.
+SWEEP = """
+import sys
+from splitembed.errors import TableFormatError
+from splitembed.tables import open_trainable
+
+path, changed = sys.argv[1:]
+content, whole, refused, count = open(path, "rb").read(), open_trainable(path), 0, 0
+for place in range(len(content)):
+    if content[place] and place % 2 or place % 199 == 0:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        open(changed, "wb").write(flipped)
+        count += 1
+        for verify in (True, False):
+            try:
+                found = open_trainable(changed, verify=verify)
+            except TableFormatError as error:
+                refused += verify
+            else:
+                assert not verify or (found.remap == whole.remap).all(), place
+print("done", count, refused)
+"""
+
+
+def test_a_flipped_bit_of_a_compressed_remap_is_found_or_harms_nothing(tmp_path):
+    remap = np.arange(5000)
+    remap[-10:] = ~np.arange(10)
+    write_trainable(tmp_path / "trainable.h5", np.ones((10, 1)), remap, frozen_fingerprint=FROZEN)
+    paths = [str(tmp_path / name) for name in ("trainable.h5", "changed.h5")]
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", SWEEP, *paths],
+        cwd=ROOT, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    count, refused = map(int, done.stdout.removeprefix("done ").split())
+    assert count > 500
+    assert refused > count / 3

@@ -1,0 +1,103 @@
+"""Rows stored in fewer bits: rounded as their dtype says, widened exactly, refused where they do not fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitembed.errors import SplitError
+from splitembed.tables import FrozenWriter, fingerprint_rows, open_frozen, write_frozen
+from splitembed.tables.storage import decode_rows, dtype_name, encode_rows
+from tests.helpers.odd_words import float32_rows, same_bits
+
+SPACING = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}  # half a unit in the last place, relative
+finite_rows = float32_rows(st.integers(1, 4), st.integers(1, 4)).map(
+    lambda rows: np.nan_to_num(rows, nan=0.5, posinf=1, neginf=-1).clip(-6e4, 6e4)
+)
+
+
+@given(finite_rows, st.sampled_from(sorted(SPACING)))
+def test_floats_are_rounded_to_the_nearest(rows, dtype):
+    stored, scale = encode_rows(rows, dtype)
+    assert scale is None
+    assert dtype_name(stored.dtype) == dtype
+    smallest = 2.0**-25 if dtype == "float16" else 2.0**-134  # half the smallest subnormal number
+    error = np.abs(decode_rows(stored).astype(np.float64) - rows)
+    assert (error <= np.maximum(np.abs(rows.astype(np.float64)) * SPACING[dtype], smallest)).all()
+
+
+@given(finite_rows)
+def test_int8_is_within_half_a_step(rows):
+    stored, scale = encode_rows(rows, "int8")
+    error = np.abs(decode_rows(stored, scale).astype(np.float64) - rows).max(axis=1)
+    largest = np.abs(rows.astype(np.float64)).max(axis=1)
+    # A row is off by half a step, by float32's rounding of the products, and where its scale is a subnormal number.
+    assert (error <= largest / 127 * (0.5 + 1e-4) + 127 * 2.0**-149).all()
+
+
+@given(st.integers(0, 2**16 - 1))
+def test_every_bfloat16_comes_back(bits):
+    stored = np.array([[bits]], np.uint16)
+    again, _ = encode_rows(decode_rows(stored), "bfloat16")
+    if np.isnan(decode_rows(stored)).all():
+        assert np.isnan(decode_rows(again)).all()
+    else:
+        assert again == stored
+
+
+def test_bfloat16_rounds_ties_to_even():
+    rows = np.array([[0x3F808000, 0x3F818000, 0x3F808001, 0x7F800001, 0xFFFFFFFF]], np.uint32).view(np.float32)
+    assert encode_rows(rows, "bfloat16")[0].tolist() == [[0x3F80, 0x3F82, 0x3F81, 0x7FC0, 0xFFFF]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_what_is_not_finite_stays_so(dtype):
+    rows = np.array([[np.nan, np.inf, -np.inf, -0.0]], np.float32)
+    back = decode_rows(encode_rows(rows, dtype)[0])
+    assert np.isnan(back[0, 0])
+    assert same_bits(back[:, 1:], rows[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "told"),
+    [
+        (70000.0, "float16", "70000.0"),
+        (65520.0, "float16", "65520.0"),
+        (3.4e38, "bfloat16", "3.4e+38"),
+        (np.nan, "int8", "nan"),
+        (-np.inf, "int8", "-inf"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_refused_with_its_place(value, dtype, told):
+    rows = np.zeros((3, 4), np.float32)
+    rows[1, 2] = value
+    with pytest.raises(SplitError) as caught:
+        encode_rows(rows, dtype, first_row=100)
+    assert str(caught.value).startswith(f"Row 101, column 2 holds {told}, which {dtype} cannot hold.")
+
+
+def test_largest_numbers_that_fit_are_kept():
+    assert decode_rows(encode_rows(np.array([[65504.0]], np.float32), "float16")[0]).tolist() == [[65504.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
+def test_stored_rows_come_back_from_a_file(tmp_path, dtype):
+    rows = np.random.default_rng(0).standard_normal((7, 3)).astype(np.float32)
+    stored, scale = encode_rows(np.vstack([rows, np.zeros((1, 3), np.float32)]), dtype)
+    with FrozenWriter(tmp_path / "a.h5", dtype=dtype, with_zero_row=True) as writer:
+        writer.append(list("abcd"), rows[:4])
+        writer.append(list("efg"), rows[4:])
+    fingerprint = write_frozen(tmp_path / "b.h5", stored, scale=scale, words=[*"abcdefg", ""], zero_row=7)
+    assert fingerprint == writer.fingerprint == fingerprint_rows(stored, scale)
+    for name in ("a.h5", "b.h5"):
+        table = open_frozen(tmp_path / name, verify=True)
+        assert same_bits(table.vectors, stored)
+        assert (table.dtype, table.mapped, table.zero_row) == (dtype, True, 7)
+        assert (table.scale is None) if scale is None else same_bits(table.scale, scale)
+        assert same_bits(table.take([[6, 0], [7, 6]]), decode_rows(stored, scale)[[[6, 0], [7, 6]]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8, np.complex64, object, "U3"])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(SplitError, match="cannot be stored; convert them to one of float32, float16, bfloat16, int8"):
+        dtype_name(dtype)

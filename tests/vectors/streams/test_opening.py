@@ -1,0 +1,229 @@
+"""Files opened by their content: every compression under every name, damage named, progress where it is wanted."""
+
+import gzip
+import io
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors import iter_vectors, read_vectors
+from splitembed.vectors.streams.opening import open_stream
+from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
+from tests.helpers.reference import f, table_of
+
+CONTENT = b"the 1 2\nof 3 4\n"
+BINARY = b"2 2\nthe " + f(1, 2) + b"of " + f(3, 4)
+
+
+def long_content(num_rows=2000):
+    generator = random.Random(0)
+    return "".join(f"w{number} {generator.random()} {generator.random()}\n" for number in range(num_rows)).encode()
+
+
+@pytest.mark.parametrize(
+    "name", ["v.txt", "v.gz", "v.bz2", "v.xz", "v.zip", "v.zst", "v.bin", "v.vec", "v.npy", "v.h5", "v.pkl", "v"]
+)
+@pytest.mark.parametrize("packing", PACKERS)
+def test_X3_by_content_and_never_by_name(tmp_path, name, packing):
+    path = tmp_path / name
+    path.write_bytes(PACKERS[packing](CONTENT))
+    for each in (path, str(path)):
+        assert table_of(read_vectors(each)) == {"the": [1, 2], "of": [3, 4]}
+
+
+@pytest.mark.parametrize("word", [b"BZh9", b"BZh91AY", b"\x1f", b"\xfd7z"])
+def test_a_word_that_begins_like_compressed_data(write_plain, word):
+    path = write_plain(word + b" 1 2\nof 3 4\n")
+    assert list(read_vectors(path, ["of"]).words) == ["of"]
+
+
+@pytest.mark.parametrize("packing", COMPRESSIONS)
+def test_streams_one_after_another_are_one(write_plain, packing):
+    pack = PACKERS[packing]
+    assert len(read_vectors(write_plain(pack(b"the 1 2\no") + pack(b"f 3 4\n")))) == 2
+
+
+@pytest.mark.parametrize("vocabulary", [None, ["w3"]])
+@pytest.mark.parametrize("packing", COMPRESSIONS)
+@pytest.mark.parametrize("keep", [0.3, 0.99])
+def test_compressed_data_that_is_cut_short(write_plain, packing, keep, vocabulary):
+    packed = PACKERS[packing](long_content())
+    path = write_plain(packed[: int(keep * len(packed))])
+    message = rf"{path}, byte \d+ after decompression: found {packing} data that is damaged or cut short"
+    with pytest.raises(VectorFormatError, match=message):
+        read_vectors(path, vocabulary)
+
+
+@pytest.mark.parametrize("packing", COMPRESSIONS)
+def test_compressed_data_that_is_damaged(write_plain, packing):
+    packed = bytearray(PACKERS[packing](long_content()))
+    packed[len(packed) // 2] ^= 0xFF
+    packed[len(packed) // 2 + 1] ^= 0xFF
+    with pytest.raises(VectorFormatError, match=f"found {packing} data that is damaged"):
+        read_vectors(write_plain(packed))
+
+
+def test_errors_of_the_system_stay_what_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_vectors(tmp_path / "missing.txt")
+    with pytest.raises(IsADirectoryError), open_stream(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("packing", ["plain", *COMPRESSIONS])
+def test_a_pipe_is_read_in_one_pass(tmp_path, packing):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    content = long_content(30_000)
+    writer = threading.Thread(target=lambda: path.write_bytes(PACKERS[packing](content)))
+    writer.start()
+    vectors = read_vectors(path, ["w29999", "w0"], progress=False)
+    writer.join()
+    assert list(vectors.words) == ["w0", "w29999"]
+
+
+READING = "from splitembed.vectors import read_vectors; print(read_vectors('-', progress=False).vectors.tolist())"
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("is_file", [False, True])
+def test_standard_input(write_plain, packing, is_file):
+    path = write_plain(PACKERS[packing](BINARY))
+    options = {"stdin": path.open("rb")} if is_file else {"input": path.read_bytes()}
+    done = subprocess.run([sys.executable, "-c", READING], capture_output=True, check=False, **options)
+    if packing == "zip" and not is_file:  # its list of files stands at its end
+        assert b"standard input: found a zip archive in a stream; expected a file" in done.stderr
+        assert b"unzip -p" in done.stderr
+    else:
+        assert done.stdout == b"[[1.0, 2.0], [3.0, 4.0]]\n", done.stderr.decode()
+
+
+def test_no_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected bytes of vectors\. Pass a path"):
+        read_vectors("-")
+
+
+class OnlyRead:
+    """A file object with the one method that none lacks, and a few bytes at a time."""
+
+    def __init__(self, content):
+        self._content = io.BytesIO(content)
+
+    def read(self, size):
+        return self._content.read(min(size, 5))
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("content", [CONTENT, BINARY])
+def test_files_that_are_open_are_read_and_left_open(write_plain, packing, content):
+    path = write_plain(PACKERS[packing](content))
+    with path.open("rb") as file, path.open("rb", buffering=0) as raw, tempfile.TemporaryFile() as temporary:
+        temporary.write(path.read_bytes())
+        temporary.seek(0)
+        for each in (file, raw, temporary, io.BytesIO(path.read_bytes())):
+            assert table_of(read_vectors(each)) == {"the": [1, 2], "of": [3, 4]}
+            assert not each.closed
+    if packing != "zip":
+        assert len(read_vectors(OnlyRead(path.read_bytes()))) == 2
+
+
+def test_a_file_object_of_another_content_than_its_file(write_plain):
+    records = b"".join(b"w%d " % number + f(0.5, 0.5) for number in range(1000))
+    path = write_plain(gzip.compress(b"1000 2\n" + records))
+    with gzip.open(path, "rb") as file:  # its fileno is that of the compressed file
+        assert path.stat().st_size < 1000 * 9 and len(read_vectors(file)) == 1000
+
+
+def test_a_file_is_read_from_where_it_stands(write_plain):
+    for start in (0, 1, 100):
+        path = write_plain(b"#" * start + BINARY)
+        with path.open("rb") as file, open_stream(file) as stream:
+            assert stream.size == start + len(BINARY)
+        with path.open("rb") as file:
+            file.seek(start)
+            with open_stream(file) as stream:
+                assert stream.size == len(BINARY) and stream.reader.read() == BINARY
+
+
+def test_a_file_that_was_opened_as_text(write_plain):
+    path = write_plain(CONTENT)
+    with path.open() as file, pytest.raises(VectorFormatError) as caught:
+        read_vectors(file)
+    assert str(caught.value) == (
+        f"{path}: found a file that was opened as text; expected bytes. Open it with open(path, 'rb')."
+    )
+    with pytest.raises(VectorFormatError, match="the open file: found a file that was opened as text"):
+        read_vectors(io.StringIO(CONTENT.decode()))
+
+
+@pytest.mark.parametrize("packing", ["plain", *COMPRESSIONS])
+def test_a_member_of_what_is_no_archive(write_plain, packing):
+    with pytest.raises(VectorFormatError, match=r"found no zip archive; expected one, because of member='v\.txt'"):
+        read_vectors(write_plain(PACKERS[packing](CONTENT)), member="v.txt")
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+def test_what_is_known_of_a_stream(write_plain, packing):
+    path = write_plain(PACKERS[packing](CONTENT))
+    with open_stream(path) as stream:
+        assert stream.path == (f"{path}: vectors.txt" if packing == "zip" else str(path))
+        assert (stream.head, stream.head_is_all, stream.reader.read()) == (CONTENT, True, CONTENT)
+        assert stream.is_sealed == (packing != "plain")
+        assert stream.size == (len(CONTENT) if packing == "plain" else None)
+
+
+class Terminal(io.StringIO):
+    def __init__(self, is_terminal):
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self):
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "progress", "shown"),
+    [(True, None, True), (False, None, False), (False, True, True), (True, False, False)],
+)
+@pytest.mark.parametrize("packing", ["plain", *COMPRESSIONS])
+def test_progress_in_bytes_of_the_file(write_plain, monkeypatch, packing, is_terminal, progress, shown):
+    path = write_plain(PACKERS[packing](long_content()))
+    monkeypatch.setattr("sys.stderr", terminal := Terminal(is_terminal))
+    read_vectors(path, progress=progress)
+    told = terminal.getvalue()
+    assert bool(told) == shown
+    if shown:
+        assert "vectors.txt: 100%" in told and f"{path.stat().st_size / 1000:.1f}k/" in told
+
+
+def test_progress_in_bytes_of_a_member(write_plain, monkeypatch):
+    monkeypatch.setattr("sys.stderr", terminal := Terminal(True))
+    read_vectors(write_plain(zipped(content := long_content())))
+    assert (
+        "vectors.txt: vectors.txt: 100%" in terminal.getvalue()
+        and f"{len(content) / 1000:.1f}k/" in terminal.getvalue()
+    )
+
+
+def test_no_standard_error_no_progress(write_plain, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert len(read_vectors(write_plain(CONTENT))) == 2
+
+
+def test_a_reading_that_is_left_closes_its_file(write_plain, monkeypatch):
+    opened = []
+    real_open = open
+    monkeypatch.setattr(
+        "builtins.open", lambda *args, **options: opened.append(real_open(*args, **options)) or opened[-1]
+    )
+    blocks = iter_vectors(write_plain(long_content()))
+    next(blocks)
+    blocks.close()
+    assert opened and all(file.closed for file in opened)

@@ -1,0 +1,124 @@
+"""Formats named by content, and how a file is laid out: dim, header, dtype."""
+
+import numpy as np
+import pytest
+
+from splitembed.errors import VectorFormatError
+from splitembed.vectors import read_vectors
+from tests.helpers.reference import f
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n \n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
+def test_an_empty_file(write, content):
+    with pytest.raises(VectorFormatError, match=r"is empty \(\d bytes\); expected rows"):
+        read_vectors(write(content))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"the quick brown fox\n", b"the\nof\nand\n", b"the,0.1,0.2\n", b"\0" * 100, b"2 2\nthe quick\nbrown fox\n", b"x"],
+)
+def test_what_has_no_name(write, content):
+    with pytest.raises(
+        VectorFormatError, match=r"found no rows of vectors; it starts with b'.*Expected lines of a word"
+    ):
+        read_vectors(write(content))
+
+
+def test_format_refuses_the_other(write):
+    path = write(b"2 2\nthe 0.1 0.2\nof 0.3 0.4\n")
+    assert len(read_vectors(path, format="text")) == 2
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary, as asked for"):
+        read_vectors(path, format="word2vec-binary")
+    path = write(b"2 2\nthe " + f(1, 2) + b"of " + f(3, 4))
+    with pytest.raises(VectorFormatError, match="found word2vec-binary; expected text, as asked for"):
+        read_vectors(path, format="text")
+
+
+def test_format_word2vec_binary_takes_records_that_look_like_words(write):
+    content = b"2 1\nthe abcdof efgh"
+    with pytest.raises(VectorFormatError, match="no rows of vectors"):
+        read_vectors(write(content))
+    vectors = read_vectors(write(content), format="word2vec-binary-float32")
+    assert vectors.words == ["the", "of"]
+    assert vectors.vectors.tobytes() == b"abcdefgh"
+
+
+def test_an_unknown_format_is_refused(write):
+    with pytest.raises(
+        VectorFormatError,
+        match=r"`format` must be one of auto, text, word2vec-binary, word2vec-binary-float32, word2vec-binary-float16, "
+        r"word2vec-binary-float64, fasttext-bin\. Received: 'glove'",
+    ):
+        read_vectors(write(b"the 1 2\n"), format="glove")
+
+
+def test_most_rows_decide_the_dim_where_no_header_does(write):
+    rows = b"".join(b"w%d 0.5 0.25\n" % number for number in range(60))
+    years = b"".join(b"in %d 0.5 0.25\n" % number for number in range(1900, 1940))
+    vectors = read_vectors(write(years + rows))
+    assert vectors.dim == 2 and vectors.words[:2] == ["in 1900", "in 1901"]
+    few = b"".join(rows.splitlines(keepends=True)[:10])
+    with pytest.raises(VectorFormatError, match="line 41: found 2 numbers"):
+        read_vectors(write(years + few))
+    assert read_vectors(write(years + few), dim=2).words[39:42] == ["in 1939", "w0", "w1"]
+
+
+def test_one_row_is_enough_to_bear_out_a_header(write):
+    years = b"".join(b"in %d 0.5 0.25\n" % number for number in range(1900, 1950))
+    vectors = read_vectors(write(b"51 2\n" + years + b"of 0.5 0.25\n"))
+    assert vectors.dim == 2 and vectors.words[-2:] == ["in 1949", "of"]
+
+
+def test_the_larger_of_two_dims_is_taken_so_that_no_row_is_misread(write):
+    with pytest.raises(VectorFormatError, match=r"line 1: found 2 numbers .* expected a word and 3 numbers"):
+        read_vectors(write(b"the 0.1 0.2\nof 0.1 0.2 0.3\n"))
+
+
+def test_format_names_the_numbers_of_word2vec_binary(write):
+    content = b"1 4\nthe " + np.array([1, 2, 3, 4], np.float16).tobytes()
+    with pytest.raises(
+        VectorFormatError, match=r'a header of 1 rows of dim 4 that the records .* pass format="word2vec'
+    ):
+        read_vectors(write(content))  # of one record half is a record too
+    assert read_vectors(write(content), format="word2vec-binary-float16").vectors.tolist() == [[1, 2, 3, 4]]
+    for other in ("word2vec-binary-float32", "word2vec-binary-float64", "word2vec-binary"):
+        with pytest.raises(VectorFormatError):
+            read_vectors(write(content), format=other)
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary-float64, as asked for"):
+        read_vectors(write(b"1 2\nthe 1 2\n"), format="word2vec-binary-float64")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("says", [29, 31, 59, 300])
+def test_a_header_of_another_dim_is_not_borne_out_by_binary_records(write, dtype, end, says):
+    rows = np.random.default_rng(0).normal(0, 0.4, (50, 30)).astype(dtype)
+    records = b"".join(b"word%d " % number + row.tobytes() + end for number, row in enumerate(rows))
+    with pytest.raises(VectorFormatError, match=r"do not bear out|cut short|found nan"):
+        read_vectors(write(b"50 %d\n" % says + records))
+    assert read_vectors(write(b"50 30\n" + records)).vectors.tobytes() == rows.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"the 0.1  0.2\nof 0.3  0.4\n",
+        b"the   0.123  -0.456\nof    0.123   0.456\n",
+        b"1 -0.1  0.2\n2  0.3  0.4\n",
+        b"the\t0.1\t\t0.2\n",
+        b"the, 0.1, 0.2\nof, 0.3, 0.4\n",
+        b"the 0.1; 0.2; 0.3\n",
+    ],
+)
+@pytest.mark.parametrize("vocabulary", [None, ["of"]])
+def test_numbers_further_apart_than_one_separator_are_no_part_of_the_word(write, content, vocabulary):
+    with pytest.raises(VectorFormatError, match=r"found rows such as b'.*; expected one space or tab between numbers"):
+        read_vectors(write(content), vocabulary)
+    with pytest.raises(VectorFormatError, match="expected one space or tab|rows of dim 1"):
+        read_vectors(write(content), vocabulary, dim=2)
+
+
+def test_a_few_words_that_end_in_numbers_with_commas_are_words(write):
+    content = b"in 1999, 0.5 0.25\n" + b"".join(b"w%d 0.5 0.25\n" % number for number in range(3))
+    assert read_vectors(write(content)).words == ["in 1999,", "w0", "w1", "w2"]

@@ -1,0 +1,65 @@
+"""Reading a few rows out of many: memory follows the vocabulary, and no line of a wanted word is passed over."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from splitembed.vectors import read_vectors
+from tests.helpers.reference import table_of
+
+NUM_ROWS, DIM = 300_000, 50
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory):
+    """300,000 x 50 numbers of GloVe text, 120 MB: few distinct rows, so that it is written in a second."""
+    path = tmp_path_factory.mktemp("large") / "large.txt"
+    rows = np.random.default_rng(0).normal(0, 0.4, (100, DIM))
+    ends = ["".join(f" {value:.5f}" for value in row) + "\n" for row in rows]
+    with path.open("w") as file:
+        for start in range(0, NUM_ROWS, 10_000):
+            file.write("".join(f"word{number}{ends[number % 100]}" for number in range(start, start + 10_000)))
+    yield path, rows
+    path.unlink()
+
+
+def test_M1_peak_memory_follows_the_vocabulary(large_file):
+    path, rows = large_file
+    numbers = range(7, NUM_ROWS, NUM_ROWS // 100)
+    tracemalloc.start()
+    vectors = read_vectors(path, [f"word{number}" for number in numbers], progress=False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    expected = np.array([[float(f"{value:.5f}") for value in rows[number % 100]] for number in numbers], np.float32)
+    assert vectors.words == [f"word{number}" for number in numbers]
+    assert vectors.vectors.tobytes() == expected.tobytes()
+    assert path.stat().st_size > 110_000_000
+    assert peak < 8_000_000  # bytes: the head, a few chunks and their line ends; the rows themselves are 20,000
+
+
+FIRST_FIELDS = [
+    "a", "ab", "abcdefg", "abcdefgh", "abcdefghi", "abcdefgh!", "a" * 300, "é", "\u3000", "\0", "\x1f", "!",
+    "a\r", "\r", "\ufffd",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", [*FIRST_FIELDS, "", "abcdefgh x", "x y", " "])
+def test_every_wanted_line_is_found_and_no_other(write, wanted):
+    words = [*FIRST_FIELDS, "", "abcdefgh x", "x y", "x z", " ", "b", "abcdefghj"]
+    content = "".join(f"{word} {number} 0.5\n" for number, word in enumerate(words))
+    for separator in (" ", "\t"):
+        path = write(content.replace(" 0.5", separator + "0.5").encode())
+        assert table_of(read_vectors(path, [wanted], dim=2)) == {wanted: [words.index(wanted), 0.5]}
+
+
+def test_words_that_no_file_can_hold_match_nothing(write):
+    path = write(b"the 1 2\nof 3 4\n")
+    assert read_vectors(path, ["\ud800", "of", "t\nhe", "\ud83d\ude00"]).words == ["of"]
+
+
+@pytest.mark.parametrize("num_wanted", [0, 1, 1000, 30_000])
+def test_any_number_of_wanted_words(write_plain, num_wanted):
+    path = write_plain(b"".join(b"w%d 0.5 %d\n" % (number, number) for number in range(20_000)))
+    wanted = [f"w{number}" for number in range(0, 3 * num_wanted, 3)]
+    assert read_vectors(path, wanted).words == [word for word in wanted if int(word[1:]) < 20_000]
