@@ -2,11 +2,13 @@
 
 from splitembed.gradients.gate import GradientGate
 from splitembed.gradients.mask import keep_gradient_where
+from splitembed.gradients.partial_embedding import PartialEmbedding
 from splitembed.gradients.rows import clip_gradient_rows, keep_gradient_rows
 from splitembed.gradients.wrapper import RowGradientOptimizer
 
 __all__ = [
     "GradientGate",
+    "PartialEmbedding",
     "RowGradientOptimizer",
     "clip_gradient_rows",
     "keep_gradient_rows",

@@ -15,7 +15,7 @@ class GradientGate(keras.layers.Layer):
 
     ```python
     rows = splitembed.SplitEmbedding(split)(ids)       # (batch, length, dim)
-    gated = splitembed.GradientGate()([rows, mask])    # the same rows; a mask (batch, 1) holds for whole samples
+    gated = splitembed.gradients.GradientGate()([rows, mask])    # the same rows; mask (batch, 1): whole samples
     model = keras.Model([ids, mask], [head_a(rows), head_b(gated)])
     ```
 

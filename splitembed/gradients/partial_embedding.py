@@ -19,7 +19,7 @@ class PartialEmbedding(SplitEmbedding):
     """An embedding layer of which only some rows train: in place of layers that mask the gradient of one matrix.
 
     ```python
-    rows = splitembed.PartialEmbedding(num_tokens, [matrix], trainable_ids=oov_ids, mask_zero=True)(ids)
+    rows = splitembed.gradients.PartialEmbedding(num_tokens, [matrix], trainable_ids=oov_ids, mask_zero=True)(ids)
     ```
 
     It is a `SplitEmbedding` on `SplitTable.from_matrix(weights, trainable_ids)`: the other rows are no weight, so that

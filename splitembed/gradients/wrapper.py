@@ -16,7 +16,7 @@ class RowGradientOptimizer(keras.optimizers.Optimizer):
     """Any Keras optimizer, with `keep_gradient_rows` and `clip_gradient_rows` before it, on tables named by their path.
 
     ```python
-    optimizer = splitembed.RowGradientOptimizer(
+    optimizer = splitembed.gradients.RowGradientOptimizer(
         keras.optimizers.Adam(1e-3),
         keep_rows={"tokens/embeddings": trainable_ids},
         clip_rows={"tokens/embeddings": 1.0},

@@ -44,7 +44,8 @@ INNER = {
     "clipped": lambda: keras.optimizers.Adam(0.1, clipnorm=0.1),
 }
 if BACKEND == "tensorflow":
-    from splitembed import LazyAdam, LazySGD
+    from splitembed import LazyAdam
+    from splitembed.optimizers import LazySGD
     from tests.helpers.devices import two_replicas
 
     INNER["LazyAdam"] = lambda: LazyAdam(0.1)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from splitembed import LazyAdam, LazySGD, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, SplitEmbedding, SplitTable
+from splitembed.optimizers import LazySGD
 from tests.helpers.devices import two_replicas
 from tests.helpers.fresh import run_fresh
 

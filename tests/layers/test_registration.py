@@ -20,7 +20,7 @@ def may_fail():
 BEFORE = """
 import importlib.resources, importlib.util, inspect, sys
 import events
-from splitembed import registration
+from splitembed.layers import registration
 registration._MODULES = ("classes",)
 hooks = [each for each in sys.meta_path if isinstance(each, registration._AfterKeras)]
 assert len(hooks) == 1, "importing splitembed without Keras sets the hook"

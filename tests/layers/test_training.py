@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from splitembed import LazyAdagrad, LazyAdam, LazySGD, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, SplitEmbedding, SplitTable
+from splitembed.optimizers import LazyAdagrad, LazySGD
 from tests.helpers.devices import two_replicas
 
 NUM_TOKENS, DIM, STEPS = 12, 4, 10

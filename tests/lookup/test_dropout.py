@@ -16,11 +16,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitembed import LazyAdam, LazySGD, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.layers.spec import LIVE
 from splitembed.lookup.dropout import checked_rate
 from splitembed.lookup.dynamic import Constants, look_up
+from splitembed.optimizers import LazySGD
 from tests.helpers.devices import two_replicas
 from tests.helpers.fresh import run_fresh
 from tests.helpers.models import DIM, IDS, TARGETS, TRAINABLE_IDS, functional, make_split, same_bits

@@ -9,8 +9,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitembed import LazyAdagrad, LazyAdam, LazySGD, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError, TokenIdError
+from splitembed.optimizers import LazyAdagrad, LazySGD
 from tests.helpers.models import DIM, IDS, functional, make_split, same_bits
 from tests.helpers.strategies import splits_and_ids
 

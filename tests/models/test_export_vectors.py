@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.accuracy.memory import PeakMemory
-from splitembed import SplitEmbedding, SplitTable, WordVectors, export_vectors, read_vectors, save_frozen
+from splitembed import SplitEmbedding, SplitTable, export_vectors, read_vectors, save_frozen
 from splitembed.cli.commands import main
 from splitembed.errors import SplitError, VectorFormatError, VocabularyError
 from splitembed.tables import open_frozen
+from splitembed.vectors import WordVectors
 from splitembed.vectors import write as writing
 from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows, same_bits
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from splitembed import LazyAdam, PartialEmbedding, SplitEmbedding, SplitTable
+from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
+from splitembed.gradients import PartialEmbedding
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.models.replace_split import replace_split
 

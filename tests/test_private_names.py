@@ -1,0 +1,123 @@
+"""Private names of Keras, TensorFlow and CPython are used in `keras_compat.py` alone. Each check is shown to fail."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "splitembed"
+THE_PLACE = "keras_compat.py"
+PUBLIC_PARTS = {"_asdict", "_fields", "_replace", "_make"}  # of named tuples, documented
+PRIVATE_MODULES = ("keras.src", "tensorflow.python", "tensorflow.lite.python", "numpy._core")
+TEXT_METHODS = {"replace", "removeprefix", "removesuffix", "startswith", "endswith", "split", "store_text", "text"}
+PRIVATE_MECHANISMS = {"sys._getframe", "gc.get_objects", "sys.meta_path", "inspect.currentframe", "inspect.stack"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def defined_names(trees: list[ast.AST]) -> set[str]:
+    """The private names that the package itself defines: functions, classes, attributes, annotations, arguments."""
+    found = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("self", "cls")
+            ):
+                found.add(node.attr)
+    return {name for name in found if is_private(name)}
+
+
+def uses(tree: ast.AST) -> list[tuple[int, str]]:
+    """Private imports and attributes that a module uses, also by a string, with their lines."""
+    found = []
+    texts = {id(part) for node in ast.walk(tree) for part in parts_of_text(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [(node.lineno, name) for name in names if name.startswith(PRIVATE_MODULES)]
+            found += [(node.lineno, alias.name) for alias in node.names if is_private(alias.name)]
+        elif isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names if alias.name.startswith(PRIVATE_MODULES)]
+        elif isinstance(node, ast.Attribute):
+            dotted = ast.unparse(node)
+            if dotted in PRIVATE_MECHANISMS or dotted.startswith(PRIVATE_MODULES):
+                found.append((node.lineno, dotted))
+            elif is_private(node.attr):
+                found.append((node.lineno, node.attr))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            name = node.value
+            if is_name(name) and (name.startswith(PRIVATE_MODULES) or (is_private(name) and len(name) > 1)):
+                found.append((node.lineno, name))
+    return found
+
+
+def parts_of_text(node: ast.AST) -> list[ast.AST]:
+    """Strings that are parts of longer ones: in f-strings and in calls of string methods."""
+    if isinstance(node, ast.JoinedStr):
+        return node.values
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TEXT_METHODS:
+        return node.args
+    return []
+
+
+def is_name(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+def foreign_uses(package: Path) -> list[str]:
+    """Every use of a private name that the package does not define, outside `keras_compat.py`."""
+    paths = sorted(package.rglob("*.py"))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    own = defined_names([tree for path, tree in trees.items() if path.name != THE_PLACE]) | PUBLIC_PARTS
+    return [
+        f"{path.relative_to(package)}:{line} {name}"
+        for path, tree in trees.items()
+        if path.name != THE_PLACE
+        for line, name in uses(tree)
+        if name not in own
+    ]
+
+
+def test_private_names_are_used_in_one_place():
+    assert foreign_uses(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from keras.src.backend import set_keras_mask",
+        "import tensorflow.python.ops",
+        "layer._inbound_nodes",
+        "getattr(layer, '_inbound_nodes')",
+        "layer.__dict__['_inbound_nodes']",
+        "import sys\nsys._getframe()",
+        "import gc\ngc.get_objects()",
+        "keras.src.backend.x",
+        "other._own = 1",
+    ],
+)
+def test_the_check_can_fail(tmp_path, source):
+    (tmp_path / "module.py").write_text(source)
+    assert foreign_uses(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "class A:\n    def __init__(self):\n        self._x = 1\n\n    def f(self):\n        return self._x",
+        "def _f(): ...",
+    ],
+)
+def test_own_private_names_pass(tmp_path, source):
+    (tmp_path / "module.py").write_text(source)
+    assert foreign_uses(tmp_path) == []
