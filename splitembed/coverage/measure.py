@@ -1,4 +1,4 @@
-"""What was matched, counted: a vocabulary and its `Match` enter; a `CoverageReport` leaves."""
+"""The coverage of a vocabulary, counted from its `Match`."""
 
 import math
 from typing import Any
@@ -7,15 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.arrays import is_count
-from splitembed.coverage.records import Number, RankPoint, RuleCoverage, TableSizes
-from splitembed.coverage.report import CoverageReport
+from splitembed.coverage.plot import RankPoint
+from splitembed.coverage.report import CoverageReport, RuleCoverage
+from splitembed.coverage.sizes import TableSizes
+from splitembed.coverage.text_table import Number
 from splitembed.errors import SplitError
-from splitembed.matching.match import Match
+from splitembed.matching.match import NO_RULE, Match
 from splitembed.matching.rules import EXACT
 from splitembed.vocabulary import Vocabulary, align_counts
 
-TOP = 20  # out-of-vocabulary tokens that a report lists
-MAX_POINTS = 200  # of a curve
+# OOV tokens listed by a report.
+TOP = 20
+# Points of a curve.
+MAX_POINTS = 200
 
 Weights = NDArray[np.int64] | NDArray[np.float64]
 
@@ -27,7 +31,7 @@ def measure_coverage(
     top: int = TOP,
     sizes: TableSizes | None = None,
 ) -> CoverageReport:
-    """Counts what was matched and by which rule, and lists the heaviest of what was not.
+    """Count the matched tokens by rule, and list the most frequent OOV tokens.
 
     >>> from splitembed.vocabulary import read_vocabulary
     >>> vocabulary = read_vocabulary(["", "[UNK]", "the", "zzz", "qqq"])
@@ -36,29 +40,29 @@ def measure_coverage(
 
     Args:
         vocabulary: the tokens.
-        matched: what `Candidates.match` gives; or bool `(num_tokens,)`: whether the id has a pretrained vector, by
-            exact match. What it says of reserved ids is ignored.
-        counts: how often each token occurs, as `align_counts` takes them, or None.
-        top: how many out-of-vocabulary tokens to list.
-        sizes: rows and bytes of the tables, where they are known.
+        matched: the result of `Candidates.match`; or bool `(num_tokens,)`, true for each id with an exact match.
+            Reserved ids are ignored.
+        counts: how often each token occurs, in a form that `align_counts` accepts, or None.
+        top: number of OOV tokens to list.
+        sizes: rows and bytes of the tables, if they are known.
 
     Raises:
         SplitError: `matched` has another shape or dtype, or `top` is negative.
-        VocabularyError: counts that are none.
+        VocabularyError: `counts` are invalid.
     """
     rule, rules = _rules(matched, vocabulary.num_tokens)
     if not is_count(top, 0):
         raise SplitError(f"`top` must be an integer, 0 or more. Received: {top}.")
-    rule = np.where(vocabulary.is_ordinary, rule, -1)
+    rule = np.where(vocabulary.is_ordinary, rule, NO_RULE)
     weights = None if counts is None else align_counts(counts, vocabulary)
     ordinary = np.flatnonzero(vocabulary.is_ordinary)
-    by_rule = tuple(_rule_coverage(name, rule == place, weights) for place, name in enumerate(rules))
+    by_rule = tuple(_rule_coverage(name, rule == index, weights) for index, name in enumerate(rules))
     return CoverageReport(
         num_tokens=len(ordinary),
         num_matched=int(np.count_nonzero(rule >= 0)),
         running_tokens=_sum(weights, ordinary),
         running_matched=_sum(weights, rule >= 0),
-        oov=_heaviest(vocabulary, ordinary[rule[ordinary] < 0], weights, top),
+        oov=_most_frequent(vocabulary, ordinary[rule[ordinary] < 0], weights, top),
         rules=by_rule,
         sizes=sizes,
         curve=None if weights is None else _curve(rule[ordinary] >= 0, weights[ordinary]),
@@ -66,39 +70,42 @@ def measure_coverage(
 
 
 def _rules(matched: Match | NDArray[np.bool_], num_tokens: int) -> tuple[NDArray[np.int16], tuple[str, ...]]:
-    """`(num_tokens,)`: the place of the rule that matched each id, or -1; and the rules."""
+    """Return for each id the index of the rule that matched it, or -1, and the names of the rules."""
     if isinstance(matched, Match):
         if matched.rule.shape != (num_tokens,):
-            raise SplitError(f"`matched` must be a Match for {num_tokens} tokens. Received: for {len(matched.rule)}.")
+            raise SplitError(
+                f"`matched` must be a Match for {num_tokens} tokens. Received: one for {len(matched.rule)}."
+            )
         return matched.rule, matched.rules
     if matched.dtype != bool or matched.shape != (num_tokens,):
         found = f"{matched.dtype}, {matched.shape}"
         raise SplitError(f"`matched` must be bool of shape ({num_tokens},). Received: {found}.")
-    return np.where(matched, np.int16(0), np.int16(-1)), (EXACT,)
+    return np.where(matched, np.int16(0), np.int16(NO_RULE)), (EXACT,)
 
 
-def _rule_coverage(name: str, is_its: NDArray[np.bool_], weights: Weights | None) -> RuleCoverage:
-    return RuleCoverage(name, int(np.count_nonzero(is_its)), _sum(weights, is_its))
+def _rule_coverage(name: str, is_matched: NDArray[np.bool_], weights: Weights | None) -> RuleCoverage:
+    return RuleCoverage(name, int(np.count_nonzero(is_matched)), _sum(weights, is_matched))
 
 
 def _sum(weights: Weights | None, chosen: NDArray[Any]) -> Number | None:
     if weights is None:
         return None
-    some = weights[chosen]  # floats are added exactly, so that parts without weight change no sum
-    return math.fsum(some.tolist()) if some.dtype.kind == "f" else some.sum().item()
+    chosen_weights = weights[chosen]
+    # `fsum` is exact, so that tokens of weight 0 do not change the rounding.
+    return math.fsum(chosen_weights.tolist()) if weights.dtype.kind == "f" else chosen_weights.sum().item()
 
 
-def _heaviest(
+def _most_frequent(
     vocabulary: Vocabulary, missing: NDArray[np.int64], weights: Weights | None, top: int
 ) -> tuple[tuple[str, Number | None], ...]:
     if weights is None:
-        return tuple((vocabulary.tokens[place], None) for place in missing[:top].tolist())
+        return tuple((vocabulary.tokens[token_id], None) for token_id in missing[:top].tolist())
     first = missing[np.argsort(-weights[missing], kind="stable")[:top]]
-    return tuple((vocabulary.tokens[place], weights[place].item()) for place in first.tolist())
+    return tuple((vocabulary.tokens[token_id], weights[token_id].item()) for token_id in first.tolist())
 
 
 def _curve(is_matched: NDArray[np.bool_], weights: Weights) -> tuple[RankPoint, ...]:
-    """Sums over the most frequent tokens, at ranks spaced evenly on a log scale, the last of them included."""
+    """Return sums over the most frequent tokens, at ranks spaced evenly on a log scale up to the last token."""
     if not len(weights):
         return ()
     order = np.argsort(-weights, kind="stable")

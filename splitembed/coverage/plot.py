@@ -1,27 +1,53 @@
-"""The plot of a report: points of coverage by frequency rank enter; a matplotlib figure leaves."""
+"""The plot of coverage by frequency rank, drawn by matplotlib."""
 
+import math
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
-from splitembed.coverage.records import RankPoint, share
+from splitembed.coverage.text_table import Number
 from splitembed.errors import SplitError
+
+
+class RankPoint(NamedTuple):
+    """Coverage among the `rank` most frequent tokens.
+
+    Args:
+        rank: number of tokens.
+        num_matched: number of them with a pretrained vector.
+        running_tokens: sum of their counts.
+        running_matched: sum of the counts of those with a pretrained vector.
+    """
+
+    rank: int
+    num_matched: int
+    running_tokens: Number
+    running_matched: Number
+
+
+def share(part: Number, whole: Number) -> float:
+    """Return the part of a whole, from 0 to 1; NaN if the whole is 0.
+
+    >>> share(1, 4), share(0, 0)
+    (0.25, nan)
+    """
+    return part / whole if whole else math.nan
 
 
 def plot_curve(
     curve: tuple[RankPoint, ...] | None, path: str | os.PathLike[str] | None = None, axes: Any = None
 ) -> Any:
-    """Draws which share of the most frequent tokens, and of their occurrences, has a vector.
+    """Draw the share of the most frequent tokens, and of their occurrences, that has a pretrained vector.
 
     Args:
         curve: the points of a report.
-        path: a file to write, of the format that its ending names.
-        axes: matplotlib's, to draw on; None makes a figure.
+        path: a file to write, in the format that its suffix names.
+        axes: matplotlib axes to draw on; None makes a new figure.
 
     Returns:
         The matplotlib figure.
 
     Raises:
-        SplitError: there is no curve, or no format of that name.
+        SplitError: there is no curve, or matplotlib cannot write the format.
         ImportError: matplotlib is missing.
     """
     if curve is None:
@@ -38,20 +64,15 @@ def plot_curve(
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(alpha=0.3)
     axes.legend()
-    if path is not None:
-        _save(axes.figure, path)
-    return axes.figure
-
-
-def _save(figure: Any, path: str | os.PathLike[str]) -> None:
-    try:
-        figure.savefig(path, dpi=150)
-    except ValueError as error:  # matplotlib's for an ending that it does not know
-        raise SplitError(f"{os.fspath(path)}: the plot cannot be written. {error}. Choose another ending.") from error
+    return saved_figure(axes, path)
 
 
 def new_axes() -> Any:
-    """Axes of a figure of their own, which no window system knows of."""
+    """Return the axes of a new matplotlib figure, without opening a window or needing a display.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -60,3 +81,19 @@ def new_axes() -> Any:
             name="matplotlib",
         ) from error
     return Figure(figsize=(7, 4.5), layout="constrained").subplots()
+
+
+def saved_figure(axes: Any, path: str | os.PathLike[str] | None) -> Any:
+    """Return the figure of the axes, after writing it to `path` if there is one.
+
+    Raises:
+        SplitError: matplotlib does not know the format that the suffix names.
+    """
+    if path is not None:
+        try:
+            axes.figure.savefig(path, dpi=150)
+        except ValueError as error:
+            raise SplitError(
+                f"{os.fspath(path)}: the plot cannot be written. {error}. Choose another file name suffix."
+            ) from error
+    return axes.figure

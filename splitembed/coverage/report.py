@@ -1,4 +1,4 @@
-"""The account of a matching: numbers that were measured enter; text, a dict, JSON or a plot leaves."""
+"""The coverage report, as text, dict, JSON or plot."""
 
 import json
 import math
@@ -6,16 +6,31 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from splitembed.coverage.plot import plot_curve
-from splitembed.coverage.records import Number, RankPoint, RuleCoverage, Suggestion, TableSizes, share
-from splitembed.coverage.text import Row, aligned, number, printable, size_rows
+from splitembed.coverage.plot import RankPoint, plot_curve, share
+from splitembed.coverage.sizes import TableSizes, size_rows
+from splitembed.coverage.suggestions import Suggestion
+from splitembed.coverage.text_table import Number, Row, aligned, number, printable
+
+
+class RuleCoverage(NamedTuple):
+    """The tokens that one matching rule found.
+
+    Args:
+        name: the name of the rule.
+        num_types: number of tokens.
+        running_tokens: sum of their counts; None without counts.
+    """
+
+    name: str
+    num_types: int
+    running_tokens: Number | None = None
 
 
 @dataclass(frozen=True)
 class CoverageReport:
-    """How much of a vocabulary the pretrained vectors cover; reserved ids (padding, `[UNK]`) count nowhere.
+    """The share of a vocabulary that has pretrained vectors, without its reserved ids (padding, `[UNK]`).
 
     >>> report = CoverageReport(num_tokens=4, num_matched=3, running_tokens=50, running_matched=45, oov=(("zzz", 5),))
     >>> report.type_share, report.running_share, report.num_oov_types, report.oov_running_tokens
@@ -29,14 +44,15 @@ class CoverageReport:
 
     Args:
         num_tokens: number of tokens in the vocabulary ("types").
-        num_matched: how many of them have a pretrained vector.
-        running_tokens: sum of the counts of all tokens; None where there were no counts.
-        running_matched: sum of the counts of the matched tokens; None where there were no counts.
-        oov: tokens without a pretrained vector and their counts, the heaviest first, equal ones in id order; without
-            counts the first in id order, with None.
-        rules: what each rule matched, in the order of trying.
-        suggestions: for each token of `oov` a word that it may stand for, or None; None where nobody asked.
-        sizes: rows and bytes of the tables; None where they are not known.
+        num_matched: number of them that have a pretrained vector.
+        running_tokens: sum of the counts of all tokens; None without counts.
+        running_matched: sum of the counts of the matched tokens; None without counts.
+        oov: OOV tokens and their counts, the most frequent first, equally frequent ones in id order; without counts
+            the first in id order, each with None.
+        rules: the tokens that each rule matched, in the order in which the rules are tried.
+        suggestions: for each token of `oov` a similar word that has a vector, or None; None if suggestions were not
+            requested.
+        sizes: rows and bytes of the tables, if they are known.
         curve: coverage among the most frequent tokens, at ranks spaced evenly on a log scale; None without counts.
     """
 
@@ -52,24 +68,24 @@ class CoverageReport:
 
     @property
     def num_oov_types(self) -> int:
-        """Number of tokens without a pretrained vector, those that `oov` does not list included."""
+        """Number of OOV tokens, including those that `oov` does not list."""
         return self.num_tokens - self.num_matched
 
     @property
     def oov_running_tokens(self) -> Number | None:
-        """Sum of the counts of the tokens without a pretrained vector; None without counts."""
+        """Sum of the counts of the OOV tokens; None without counts."""
         if self.running_tokens is None or self.running_matched is None:
             return None
         return self.running_tokens - self.running_matched
 
     @property
     def type_share(self) -> float:
-        """Share of the tokens that are matched, from 0 to 1; NaN where there are no tokens."""
+        """Share of the tokens that are matched, from 0 to 1; NaN without tokens."""
         return share(self.num_matched, self.num_tokens)
 
     @property
     def running_share(self) -> float | None:
-        """Share of the running tokens that are matched, from 0 to 1; NaN where none run, None without counts."""
+        """Share of the running tokens that are matched, from 0 to 1; NaN if all counts are 0, None without counts."""
         if self.running_tokens is None or self.running_matched is None:
             return None
         return share(self.running_matched, self.running_tokens)
@@ -104,7 +120,7 @@ class CoverageReport:
         return [f"out of vocabulary: {self.num_oov_types:,} type{'s' * (self.num_oov_types != 1)}{weight}{which}"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives everything as plain dicts, lists, strings and numbers; a share of nothing is None.
+        """Return the report as plain dicts, lists, strings and numbers; an undefined share is None.
 
         >>> CoverageReport(2, 1, None, None, (("zzz", None),)).to_dict()["oov"]
         [{'token': 'zzz', 'count': None, 'suggestion': None}]
@@ -124,18 +140,18 @@ class CoverageReport:
                 {"token": token, "count": count, "suggestion": suggestion and suggestion._asdict()}
                 for (token, count), suggestion in zip(self.oov, suggestions, strict=True)
             ],
-            "sizes": self.sizes and _sizes(self.sizes),
+            "sizes": self.sizes and self.sizes.to_dict(),
             "curve": self.curve and [point._asdict() for point in self.curve],
         }
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Writes `to_dict` as JSON, in ASCII, and returns it.
+        """Return `to_dict` as JSON, in ASCII.
 
         >>> json.loads(CoverageReport(2, 1, None, None, (("zzz", None),)).to_json())["type_share"]
         0.5
 
         Args:
-            path: a file to write it to as well.
+            path: a file to write the JSON to as well.
         """
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         if path is not None:
@@ -143,17 +159,17 @@ class CoverageReport:
         return text
 
     def plot(self, path: str | os.PathLike[str] | None = None, axes: Any = None) -> Any:
-        """Draws coverage by frequency rank, by matplotlib; no display is needed.
+        """Draw coverage by frequency rank with matplotlib; no display is needed.
 
         Args:
-            path: a file to write, of the format that its ending names, such as .png or .svg.
-            axes: matplotlib's, to draw on; None makes a figure.
+            path: a file to write, in the format that its suffix names, such as .png or .svg.
+            axes: matplotlib axes to draw on; None makes a new figure.
 
         Returns:
             The matplotlib figure.
 
         Raises:
-            SplitError: there were no counts, so no rank is known.
+            SplitError: the report was made without counts, or matplotlib cannot write the format.
             ImportError: matplotlib is missing.
         """
         return plot_curve(self.curve, path, axes)
@@ -172,8 +188,3 @@ def _with_suggestion(line: str, suggestion: Suggestion | None) -> str:
 
 def _plain(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
-
-
-def _sizes(sizes: TableSizes) -> dict[str, int]:
-    names = ("trainable_bytes", "trainable_adam_bytes", "dense_bytes", "dense_adam_bytes")
-    return {**sizes._asdict(), **{name: getattr(sizes, name) for name in names}}

@@ -1,4 +1,4 @@
-"""What of a vocabulary has a pretrained vector, what has not, and what it weighs: tokens and words in, numbers out."""
+"""The coverage of a vocabulary by a source of pretrained vectors."""
 
 import dataclasses
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from splitembed.coverage.measure import TOP, measure_coverage
-from splitembed.coverage.records import FLOAT32_BYTES, Suggestion, TableSizes
 from splitembed.coverage.report import CoverageReport
-from splitembed.coverage.suggestions import load_rapidfuzz, suggest_words
+from splitembed.coverage.sizes import FLOAT32_BYTES, TableSizes
+from splitembed.coverage.suggestions import Suggestion, load_rapidfuzz, suggest_words
 from splitembed.matching.match import Match, find_candidates
 from splitembed.vectors import iter_vectors
 from splitembed.vocabulary import Vocabulary, read_vocabulary
@@ -23,7 +23,7 @@ def report_coverage(
     fallbacks: Any = (),
     suggest: bool = False,
 ) -> CoverageReport:
-    """Says how much of a vocabulary the pretrained vectors cover, without building anything.
+    """Report how much of a vocabulary the pretrained vectors cover, without building a split.
 
     >>> vectors = {"the": [0.1, 0.2], "of": [0.3, 0.4]}
     >>> print(report_coverage(["The", "zzz", "of"], vectors, counts={"The": 6, "of": 3, "zzz": 1}, fallbacks=["lower"]))
@@ -42,39 +42,40 @@ def report_coverage(
     zzz                   1
 
     Args:
-        vocabulary: whatever `read_vocabulary` takes.
-        source: whatever `read_vectors` takes; read once, and only the words that can match are kept.
+        vocabulary: anything that `read_vocabulary` accepts.
+        source: anything that `read_vectors` accepts; it is read once, and only the words that can match are kept.
         counts: how often each token occurs: a dict token -> count, or an array in id order; None if unknown.
-        top: how many out-of-vocabulary tokens to list.
-        fallbacks: what to try where a token itself is not found, as `build_split` takes it.
-        suggest: find for each listed token the word that it may stand for. Then every row of the source is read and
-            checked, and all its words are held in memory.
+        top: number of OOV tokens to list.
+        fallbacks: other spellings to try for tokens without an exact match, as in `build_split`.
+        suggest: find a similar word for each listed token. This reads and checks every row of the source, and holds
+            all its words in memory.
 
     Returns:
-        The report; its sizes are those of a split of its own with float32 rows, in which each matched word is frozen.
+        The report; its sizes are those of a split with float32 rows in which each matched word is frozen.
 
     Raises:
-        VocabularyError: a vocabulary or counts that cannot be used.
-        VectorFormatError: a file that holds no vectors.
-        SplitError: fallbacks that are none, or fail.
-        ImportError: rapidfuzz is missing, which suggestions need.
+        VocabularyError: the vocabulary or the counts are invalid.
+        VectorFormatError: the source holds no vectors.
+        SplitError: a fallback is invalid or fails.
+        ImportError: `suggest` needs rapidfuzz, which is missing.
     """
     tokens = read_vocabulary(vocabulary)
     candidates = find_candidates(tokens, fallbacks)
     if suggest:
-        load_rapidfuzz()  # or fail before a long reading
+        # Fail before reading the source, which can take minutes.
+        load_rapidfuzz()
     words: list[str] = []
     for block in iter_vectors(source, None if suggest else candidates.words):
         words += block.words
     match = candidates.match(words)
-    report = measure_coverage(tokens, match, counts, top, _sizes(tokens, match, block.vectors.shape[1]))
+    report = measure_coverage(tokens, match, counts, top, _default_sizes(tokens, match, block.vectors.shape[1]))
     if not suggest:
         return report
     return dataclasses.replace(report, suggestions=_suggestions(tokens, report, words))
 
 
-def _sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
-    """The sizes of the split that `build_split` makes of it by default."""
+def _default_sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
+    """Return the sizes of the split that `build_split` makes by default."""
     num_padding = int(tokens.padding is not None)
     num_frozen = len(np.unique(match.rows[match.is_matched])) + num_padding
     num_trainable = int(np.count_nonzero(~match.is_matched)) - num_padding
@@ -82,7 +83,7 @@ def _sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
 
 
 def _suggestions(tokens: Vocabulary, report: CoverageReport, words: list[str]) -> tuple[Suggestion | None, ...]:
-    """A suggestion for each token that the report lists, by what it is called in files of vectors."""
+    """Return a suggestion for each token that the report lists, looked up by its spelling in files of vectors."""
     missing = [token for token, _ in report.oov]
     spellings = tokens.spellings
     if spellings is None:

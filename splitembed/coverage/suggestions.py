@@ -1,35 +1,45 @@
-"""What a token without a vector may mean: tokens and all words that have one enter; the likeliest word for each leaves.
-
-A word that a fallback would have found comes first, else the nearest spelling, by rapidfuzz.
-"""
+"""Suggestions for OOV tokens: the word that a fallback would match, else the word with the nearest spelling."""
 
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.coverage.records import Suggestion
 from splitembed.matching.rules import read_rules, spellings_of
 from splitembed.matching.spellings import RULES
 
 MOST_EDITS = 3
-NUM_DISTANCES = 1 << 22  # that are held at once, a byte each
+# Distances held in memory at a time, one byte each.
+NUM_DISTANCES = 1 << 22
+
+
+class Suggestion(NamedTuple):
+    """A word with a pretrained vector that an OOV token may stand for.
+
+    Args:
+        word: the word.
+        fallback: the name of the fallback that would match it, if there is one.
+    """
+
+    word: str
+    fallback: str | None = None
 
 
 def suggest_words(tokens: Sequence[str], words: Sequence[str]) -> tuple[Suggestion | None, ...]:
-    """Finds for each token the word that it may stand for.
+    """Return for each token a similar word, or None.
 
     >>> suggest_words(["Usr", "teh", "zzzzz"], ["the", "of", "usr"])
     (Suggestion(word='usr', fallback='lower'), Suggestion(word='the', fallback=None), None)
 
-    Spellings are compared without regard to case, by the number of letters put in, left out, changed or swapped with
-    their neighbour (optimal string alignment): 1 for tokens of up to 4 letters, 2 up to 8, 3 beyond. Of words that are
-    equally near the first counts, which is the most frequent one in files that are sorted so.
+    Spellings are compared case-insensitively by optimal string alignment: the number of letters inserted, deleted,
+    replaced or swapped with their neighbour. At most 1 edit is allowed for tokens of up to 4 letters, 2 for up to 8,
+    and 3 for longer ones. Among equally near words the first is returned, which is the most frequent one in files
+    sorted by frequency.
 
     Args:
-        tokens: a few.
+        tokens: OOV tokens.
         words: all words that have a vector.
 
     Raises:
@@ -43,10 +53,10 @@ def suggest_words(tokens: Sequence[str], words: Sequence[str]) -> tuple[Suggesti
 
 
 def load_rapidfuzz() -> tuple[ModuleType, Any]:
-    """Gives rapidfuzz's `process` and its distance by optimal string alignment.
+    """Return rapidfuzz's `process` module and its optimal string alignment distance.
 
     Raises:
-        ImportError: it is missing; the message says how to install it.
+        ImportError: rapidfuzz is missing.
     """
     try:
         from rapidfuzz import process
@@ -61,7 +71,7 @@ def load_rapidfuzz() -> tuple[ModuleType, Any]:
 
 
 def _found_by_fallbacks(tokens: Sequence[str], words: Sequence[str]) -> list[Suggestion | None]:
-    """What the first of the named rules that finds a word would match, for each token."""
+    """Return for each token the word that the first successful named rule matches, or None."""
     rules = read_rules(list(RULES))
     tried = [[(each, rule.name) for rule in rules for each in spellings_of(rule, token)] for token in tokens]
     present = {each for spellings in tried for each, _ in spellings}.intersection(words)
@@ -70,20 +80,21 @@ def _found_by_fallbacks(tokens: Sequence[str], words: Sequence[str]) -> list[Sug
 
 def _nearest(tokens: Sequence[str], words: Sequence[str]) -> list[Suggestion | None]:
     best = np.full(len(tokens), MOST_EDITS + 1)
-    place = np.zeros(len(tokens), np.int64)
+    position = np.zeros(len(tokens), np.int64)
     for start, distances in _distances(tokens, words):
         nearest = distances.argmin(axis=1)
         distance = distances[np.arange(len(tokens)), nearest]
         closer = distance < best
-        best[closer], place[closer] = distance[closer], start + nearest[closer]
+        best[closer], position[closer] = distance[closer], start + nearest[closer]
     near_enough = best <= [_most_edits(token) for token in tokens]
     return [
-        Suggestion(words[at]) if near else None for at, near in zip(place.tolist(), near_enough.tolist(), strict=True)
+        Suggestion(words[index]) if is_near else None
+        for index, is_near in zip(position.tolist(), near_enough.tolist(), strict=True)
     ]
 
 
 def _distances(tokens: Sequence[str], words: Sequence[str]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """`(num_tokens, num_words)` distances of some words from a place on; more than MOST_EDITS are one more."""
+    """Yield `(num_tokens, num_words)` distances of each block of words, capped at MOST_EDITS + 1, and its start."""
     process, distance = load_rapidfuzz()
     queries = [token.lower() for token in tokens]
     num_words = max(1, NUM_DISTANCES // max(1, len(tokens)))

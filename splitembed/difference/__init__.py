@@ -1,4 +1,4 @@
-"""What training did to a vocabulary: two splits enter; which rows moved, how far and where to, leaves."""
+"""The rows that differ between two splits, such as before and after training."""
 
 from splitembed.difference.measure import diff
 from splitembed.difference.moved import Difference, MovedRow

@@ -1,4 +1,4 @@
-"""What training did to the vocabulary: two splits go in; which rows moved, how far, and beside which words, leaves."""
+"""Measurement of the rows that moved between two splits."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _NO_ID = -1
 
 
 def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference:
-    """Says which rows moved between two splits, how far, and beside which frozen words they were and are.
+    """Return the rows that moved between two splits, how far, and their nearest frozen tokens before and after.
 
     >>> before = SplitBase([[1.0, 0.0], [0.0, 1.0]], [0, 1, ~0], [[2.0, 0.1]], vocabulary=["red", "sky", "usr"])
     >>> print(diff(before, before.with_trainable([[0.0, 3.0]]), nearest=1))
@@ -24,27 +24,27 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
     token  distance  cosine  norm before  norm after  nearest before  nearest after
     usr       3.523   0.050        2.002       3.000  red             sky
 
-    Tokens are compared by name where both splits have a vocabulary, and by id where not. Rows that both splits have
-    frozen in one table are not read; others are, a few MiB at a time.
+    Tokens are compared by name if both splits have a vocabulary, else by id. Frozen rows that the splits share are not
+    read; the others are read a few MiB at a time.
 
     Args:
-        before: a `SplitTable`, or a layer with one.
-        after: another of the same dim, such as the same one after training.
-        top: how many of the rows that moved to describe, the farthest first.
-        nearest: how many frozen tokens to name beside each; looking for them reads all frozen rows of both splits.
+        before: a `SplitTable`, or a layer that has one.
+        after: another split of the same dim, such as the same split after training.
+        top: number of moved rows to describe, the farthest first.
+        nearest: number of nearest frozen tokens of each described row; finding them reads all frozen rows of both
+            splits.
 
     Raises:
-        SplitError: splits of different dims, or negative numbers.
+        SplitError: the splits have different dims, or `top` or `nearest` is negative.
     """
     old, new = _split_of(before), _split_of(after)
-    if old.dim != new.dim or top < 0 or nearest < 0:
-        raise SplitError(
-            f"Splits of one dim can be compared, and `top` and `nearest` must be 0 or more. "
-            f"Received: dims {old.dim} and {new.dim}, top={top}, nearest={nearest}."
-        )
+    if old.dim != new.dim:
+        raise SplitError(f"`before` and `after` must have the same dim. Received: dims {old.dim} and {new.dim}.")
+    if top < 0 or nearest < 0:
+        raise SplitError(f"`top` and `nearest` must be 0 or more. Received: top={top}, nearest={nearest}.")
     old_ids = ids_before(old, new, np.arange(new.num_tokens))
     common = np.flatnonzero(old_ids != _NO_ID)
-    pairs = common[~_stand_still(old, new, old_ids[common], common)]
+    pairs = common[~_share_frozen_row(old, new, old_ids[common], common)]
     measured = _measure(old, new, old_ids[pairs], pairs)
     moved = np.flatnonzero(measured[0] != 0)
     farthest = moved[np.argsort(-np.nan_to_num(measured[0][moved], nan=np.inf, posinf=np.inf), kind="stable")]
@@ -63,27 +63,30 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
 def _split_of(given: Any) -> SplitBase:
     split = given if isinstance(given, SplitBase) or not hasattr(given, "to_split") else given.to_split()
     if not isinstance(split, SplitBase):
-        raise SplitError(f"Compare splits, or layers that have one. Received: {type(given).__name__}.")
+        raise SplitError(
+            f"`before` and `after` must be splits, or layers that have one. Received: {type(given).__name__}."
+        )
     return split
 
 
-def _stand_still(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:
-    """`(num_pairs,)` bool: whether both ids have the same row of the same frozen table."""
+def _share_frozen_row(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:
+    """Return for each pair of ids whether both have the same row of the same frozen table."""
     tables = old.table, new.table
-    one = None not in tables and tables[0].fingerprint == tables[1].fingerprint  # type: ignore[union-attr]
-    if old.frozen is not new.frozen and not one:
+    is_same_file = None not in tables and tables[0].fingerprint == tables[1].fingerprint  # type: ignore[union-attr]
+    if old.frozen is not new.frozen and not is_same_file:
         return np.zeros(len(new_ids), bool)
     rows = new.remap[new_ids]
-    still: NDArray[np.bool_] = (rows >= 0) & (rows == old.remap[old_ids])
-    return still
+    is_shared: NDArray[np.bool_] = (rows >= 0) & (rows == old.remap[old_ids])
+    return is_shared
 
 
 def _measure(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> Numbers:
-    """`(4, num_pairs)`: distance, cosine, and the norms of the old and the new row; the distance of equal rows is 0."""
+    """Return `(4, num_pairs)`: distance, cosine, old norm and new norm; the distance of equal rows is 0."""
     result = np.empty((4, len(new_ids)))
     for block in row_blocks(len(new_ids), 8 * new.dim):
         first, second = old.lookup(old_ids[block]), new.lookup(new_ids[block])
-        is_same = (first.view(np.uint32) == second.view(np.uint32)).all(axis=1)  # NaN is not equal to itself
+        # As bits, because NaN does not equal itself.
+        is_same = (first.view(np.uint32) == second.view(np.uint32)).all(axis=1)
         a, b = first.astype(np.float64), second.astype(np.float64)
         with np.errstate(all="ignore"):
             norms = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
@@ -99,9 +102,9 @@ def _described(
     near_old = nearest_frozen(old, old.lookup(old_ids), nearest, old_ids)
     near_new = nearest_frozen(new, new.lookup(new_ids), nearest, new_ids)
     rows = []
-    for place, (distance, cosine, norm_old, norm_new) in enumerate(numbers.T.tolist()):
-        near = _names(old, near_old[place]), _names(new, near_new[place])
-        rows.append(MovedRow(_names(new, [int(new_ids[place])])[0], distance, cosine, norm_old, norm_new, *near))
+    for index, (distance, cosine, norm_old, norm_new) in enumerate(numbers.T.tolist()):
+        near = _names(old, near_old[index]), _names(new, near_new[index])
+        rows.append(MovedRow(_names(new, [int(new_ids[index])])[0], distance, cosine, norm_old, norm_new, *near))
     return tuple(rows)
 
 

@@ -1,4 +1,4 @@
-"""The account of what moved: measured rows enter; text, a dict or a plot leaves."""
+"""The report of the rows that moved between two splits, as text, dict or plot."""
 
 import math
 import os
@@ -8,25 +8,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.coverage.plot import new_axes
+from splitembed.coverage.plot import new_axes, saved_figure
+from splitembed.coverage.text_table import aligned, printable
 
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Name = str | int
-_WIDTH = 24  # characters of a token that the table shows
+
+TOKEN_WIDTH = 24
 
 
 class MovedRow(NamedTuple):
-    """A token whose row is not what it was.
+    """A token whose row changed.
 
     Args:
-        token: the token; its id where ids have no strings.
-        distance: the Euclidean norm of what was added to the row; NaN or infinity where a row is not finite.
-        cosine: of the angle between the old and the new row; NaN where one of them is zero or not finite.
+        token: the token; its id in a split without a vocabulary.
+        distance: the Euclidean distance of the old and the new row; NaN or infinity if a row is not finite.
+        cosine: the cosine of the angle between them; NaN if one of them is zero or not finite.
         norm_before: the Euclidean norm of the old row.
-        norm_after: that of the new row.
+        norm_after: the Euclidean norm of the new row.
         nearest_before: the frozen tokens nearest to the old row by cosine, the nearest first.
-        nearest_after: those nearest to the new row.
+        nearest_after: the frozen tokens nearest to the new row.
     """
 
     token: Name
@@ -40,14 +42,14 @@ class MovedRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Which rows moved, and how far; `diff` measures it.
+    """The rows that moved between two splits, measured by `diff`.
 
     Args:
-        rows: those that moved farthest, the farthest first.
+        rows: the tokens whose rows moved farthest, the farthest first.
         num_common: number of tokens that both splits have.
-        num_added: number of tokens that only the second one has.
-        num_dropped: number of tokens that only the first one has.
-        ids: int64 `(num_moved,)`: the ids, in the second split, of all rows that moved, the farthest first.
+        num_added: number of tokens that only the second split has.
+        num_dropped: number of tokens that only the first split has.
+        ids: int64 `(num_moved,)`: the ids in the second split of all tokens whose rows moved, the farthest first.
         distances: float64 `(num_moved,)`, as in `MovedRow`.
         cosines: float64 `(num_moved,)`, as in `MovedRow`.
     """
@@ -62,7 +64,7 @@ class Difference:
 
     @property
     def num_moved(self) -> int:
-        """Number of tokens whose row is not what it was."""
+        """Number of tokens whose row changed."""
         return len(self.ids)
 
     def __str__(self) -> str:
@@ -72,7 +74,7 @@ class Difference:
         return "\n".join([title, *_table(self.rows)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the counts and `rows` as plain dicts, lists, strings and numbers; a number that is not finite is None.
+        """Return the counts and `rows` as plain dicts, lists, strings and numbers; a number that is not finite is None.
 
         >>> row = MovedRow("usr", 2.0, math.nan, 0.0, 2.0, (), ("the",))
         >>> Difference((row,), 1, 0, 0, np.array([0]), np.array([2.0]), np.array([math.nan])).to_dict()["rows"]
@@ -83,16 +85,17 @@ class Difference:
         return {**{name: getattr(self, name) for name in counts}, "rows": [_plain(row) for row in self.rows]}
 
     def plot(self, path: str | os.PathLike[str] | None = None, axes: Any = None) -> Any:
-        """Draws how far each row moved against how far it turned, by matplotlib, and names the farthest.
+        """Draw the distance of each row against its cosine with matplotlib, and label the farthest.
 
         Args:
-            path: a file to write, of the format that its ending names, such as .png or .svg.
-            axes: matplotlib's, to draw on; None makes a figure, and no display is needed.
+            path: a file to write, in the format that its suffix names, such as .png or .svg.
+            axes: matplotlib axes to draw on; None makes a new figure.
 
         Returns:
             The matplotlib figure.
 
         Raises:
+            SplitError: matplotlib cannot write the format.
             ImportError: matplotlib is missing.
         """
         axes = new_axes() if axes is None else axes
@@ -103,9 +106,7 @@ class Difference:
         axes.set(xlabel="cosine of the old and the new row", ylabel="distance of the old and the new row")
         axes.set_title(f"{self.num_moved:,} of {self.num_common:,} rows moved")
         axes.grid(alpha=0.3)
-        if path is not None:
-            axes.figure.savefig(path, dpi=150)
-        return axes.figure
+        return saved_figure(axes, path)
 
 
 def _table(rows: tuple[MovedRow, ...]) -> list[str]:
@@ -115,10 +116,7 @@ def _table(rows: tuple[MovedRow, ...]) -> list[str]:
         ("token", "distance", "cosine", "norm before", "norm after", "nearest before", "nearest after"),
         *map(_cells, rows),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    marks = "<>>>><<"
-    layout = "  ".join(f"{{:{mark}{width}}}" for mark, width in zip(marks, widths, strict=True))
-    return [layout.format(*row).rstrip() for row in cells]
+    return aligned(cells, "<>>>><<")
 
 
 def _cells(row: MovedRow) -> tuple[str, ...]:
@@ -128,10 +126,7 @@ def _cells(row: MovedRow) -> tuple[str, ...]:
 
 
 def _shown(token: Name) -> str:
-    """The token as a terminal can show it: odd characters escaped, the end of a long one left out."""
-    text = str(token)
-    shown = text if text.isprintable() and text.strip() == text != "" else ascii(text)
-    return shown if len(shown) <= _WIDTH else shown[: _WIDTH - 3] + "..."
+    return printable(str(token), TOKEN_WIDTH)
 
 
 def _plain(row: MovedRow) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The frozen words beside a row: rows and a split go in; the ids of its nearest frozen tokens leave."""
+"""The nearest frozen tokens of a row."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +11,23 @@ Rows = NDArray[np.float32]
 
 
 def nearest_frozen(split: SplitBase, rows: Rows, count: int, without: Ids) -> list[list[int]]:
-    """Finds the frozen tokens whose rows have the largest cosine to each of some rows.
+    """Return for each row the frozen tokens whose rows have the largest cosine to it.
 
-    Frozen rows are read a few MiB at a time; the time is that of `num_rows * num_frozen * dim` multiplications.
+    Frozen rows are read a few MiB at a time. This takes `num_rows * num_frozen * dim` multiplications.
 
     >>> split = SplitBase([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 1, 2], [])
     >>> nearest_frozen(split, np.array([[0.0, 2.0]], np.float32), 2, np.array([-1]))
     [[1, 2]]
 
     Args:
-        split: its frozen tokens are looked at, all but the padding id.
+        split: the split whose frozen tokens are searched, except the padding id.
         rows: float32 `(num_rows, dim)`.
-        count: how many to find for each row, at most.
-        without: `(num_rows,)`, for each row an id that is not to be found, such as its own, or -1.
+        count: the largest number of tokens to return for each row.
+        without: `(num_rows,)`, for each row an id to leave out, such as its own, or -1.
 
     Returns:
-        For each row the ids, the nearest first, equal ones in id order. Rows that are zero or not finite have no
-        direction: they are near to none, and none to them.
+        For each row the ids, the nearest first, equally near ones in id order. Rows that are zero or not finite have
+        no neighbours, and are neighbours of no row.
     """
     if not count:
         return [[] for _ in rows]
@@ -49,14 +49,14 @@ def nearest_frozen(split: SplitBase, rows: Rows, count: int, without: Ids) -> li
 
 def _best(cosines: Rows, ids: Ids, count: int) -> tuple[Rows, Ids]:
     if count < cosines.shape[1]:
-        places = np.argpartition(-cosines, count, axis=1)[:, :count]
-        cosines, ids = np.take_along_axis(cosines, places, 1), np.take_along_axis(ids, places, 1)
+        columns = np.argpartition(-cosines, count, axis=1)[:, :count]
+        cosines, ids = np.take_along_axis(cosines, columns, 1), np.take_along_axis(ids, columns, 1)
     order = np.lexsort((ids, -cosines), axis=1)
     return np.take_along_axis(cosines, order, 1), np.take_along_axis(ids, order, 1)
 
 
 def _unit(rows: Rows) -> Rows:
-    """Rows of length 1; of a zero row or one that is not finite NaN, so that its cosines are."""
+    """Return the rows scaled to length 1; NaN in place of a row that is zero or not finite."""
     with np.errstate(all="ignore"):
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
         return np.where(np.isfinite(lengths) & (lengths > 0), rows / lengths, np.nan).astype(np.float32)

@@ -1,1 +1,1 @@
-"""Which row of the pretrained vectors belongs to which token."""
+"""Matching of tokens to the words of pretrained vectors."""

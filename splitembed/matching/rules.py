@@ -1,4 +1,4 @@
-"""What to look for where a token has no vector: the user's `fallbacks` enter; named rules and spellings leave."""
+"""Rules that spell a token differently, read from the user's `fallbacks`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,20 +6,25 @@ from typing import Any, NamedTuple
 from splitembed.errors import SplitError
 from splitembed.matching.spellings import RULES
 
-EXACT = "exact"  # the rule of a token that is found as it is
+# The rule of a token that equals a word.
+EXACT = "exact"
 
-Spell = Callable[[str], Any]  # a token -> a spelling, several in the order of trying, or None
+# Returns a spelling, several in the order in which they are tried, or None.
+Spell = Callable[[str], Any]
+
+# Iterables that are not lists of rules or spellings.
+_UNORDERED = (bytes, set, frozenset)
 
 
 class Rule(NamedTuple):
-    """A way to spell a token differently, and its name in reports."""
+    """A function that spells a token differently, and its name in reports."""
 
     name: str
     spell: Spell
 
 
 def read_rules(fallbacks: Any) -> tuple[Rule, ...]:
-    r"""Reads fallbacks: named rules, rules joined by "+", mappings and functions of the user's.
+    r"""Read fallbacks: named rules, rules joined by "+", mappings and callables.
 
     >>> [rule.name for rule in read_rules(["lower", "lower+accents", {"colour": "color"}, str.swapcase])]
     ['lower', 'lower+accents', 'mapping', 'swapcase']
@@ -30,43 +35,45 @@ def read_rules(fallbacks: Any) -> tuple[Rule, ...]:
     hyphens ['e-mail', 'email', 'e_mail']
     accents ['Łodz']
 
-    The rules by name; one with several spellings tries them in this order:
+    The named rules; a rule with several spellings tries them in this order:
 
-    - "lower", "upper": as `str.lower` and `str.upper` do.
-    - "title": the first letter of the token large and the others small; then the first letter of each word.
-    - "nfc", "nfkc": Unicode's normal forms (UAX #15); "nfkc" also makes wide letters plain and parts ligatures.
-    - "digits-0": each ASCII digit is 0.
-    - "digits-#": each digit of a run of two or more is #, as in the Google News vectors of word2vec (after
-      C. Henkel, "How to: Preprocessing when using embeddings", Kaggle, 2018); then each digit.
-    - "hyphens": hyphens, dashes and minus signs (U+2010 to U+2015, U+2212, U+FE58, U+FE63, U+FF0D) are "-", and soft
-      hyphens go; then without the "-" between letters, or letter and digit; then with "_" there, as word2vec joins the
-      words of a phrase.
-    - "apostrophes": typographic apostrophes, single quotes and accents that stand for them are "'"; then U+2019.
-    - "accents": the marks U+0300 to U+036F go from letters that Unicode takes apart into letter and mark. So "ø", "ł"
-      and "ß" stay, and so do the signs of other scripts that make another letter, such as "が".
-    - names joined by "+": one after the other, from left to right, such as "lower+accents".
+    - "lower", "upper": `str.lower` and `str.upper`.
+    - "title": capitalize the first letter of the token and lower the others; then capitalize each word.
+    - "nfc", "nfkc": Unicode normalization forms (UAX #15); "nfkc" also replaces full-width letters and ligatures.
+    - "digits-0": replace each ASCII digit by 0.
+    - "digits-#": replace each digit in runs of two or more by #, as in the Google News vectors of word2vec (after
+      C. Henkel, "How to: Preprocessing when using embeddings", Kaggle, 2018); then replace each digit.
+    - "hyphens": replace hyphens, dashes and minus signs (U+2010 to U+2015, U+2212, U+FE58, U+FE63, U+FF0D) by "-", and
+      remove soft hyphens; then also remove the "-" between letters, or letter and digit; then replace it by "_", with
+      which word2vec joins the words of a phrase.
+    - "apostrophes": replace typographic apostrophes, single quotes and accents used as apostrophes by "'"; then by
+      U+2019.
+    - "accents": remove the combining marks U+0300 to U+036F of letters that Unicode decomposes into letter and mark.
+      This keeps "ø", "ł" and "ß", and marks of other scripts that make another letter, such as in "が".
+    - names joined by "+": apply the rules from left to right, such as "lower+accents".
 
     Args:
-        fallbacks: rules, in the order of trying: names; mappings token -> spelling; callables token -> spelling; or
-            pairs (name, mapping or callable). In place of a spelling there may be several, or None for none.
+        fallbacks: rules in the order in which they are tried: names; mappings token -> spelling; callables
+            token -> spelling; or pairs (name, mapping or callable). A mapping or callable may also return several
+            spellings, or None.
 
     Returns:
-        The rules with distinct names: a mapping is "mapping", a callable goes by its `__name__`; names that come again
-        are numbered.
+        The rules with distinct names: a mapping is named "mapping", a callable by its `__name__`; duplicate names are
+        numbered.
 
     Raises:
-        SplitError: an unknown name, a name given twice, or what is no rule.
+        SplitError: a rule is invalid, its name is unknown, or it is named twice.
     """
     if isinstance(fallbacks, (str, Mapping)) or callable(fallbacks):
         fallbacks = (fallbacks,)
-    if not isinstance(fallbacks, Iterable) or isinstance(fallbacks, (bytes, set, frozenset)):  # a set has no order
-        raise _no_rule(fallbacks)
+    if not isinstance(fallbacks, Iterable) or isinstance(fallbacks, _UNORDERED):
+        raise _invalid_rule(fallbacks)
     rules: list[Rule] = []
     for fallback in fallbacks:
         rule = _read_rule(fallback)
         taken = {EXACT, *(each.name for each in rules)}
         if isinstance(fallback, str) and rule.name in taken:
-            raise SplitError(f"`fallbacks` names {fallback!r} twice: leave one out.")
+            raise SplitError(f"`fallbacks` must name each rule once. Received: {fallback!r} twice.")
         rules.append(rule._replace(name=_free_name(rule.name, taken)))
     return tuple(rules)
 
@@ -83,23 +90,23 @@ def _read_rule(fallback: Any) -> Rule:
         return Rule("mapping", fallback.get)
     if callable(fallback):
         return Rule(getattr(fallback, "__name__", type(fallback).__name__), fallback)
-    raise _no_rule(fallback)
+    raise _invalid_rule(fallback)
 
 
 def _named(name: str, whole: str) -> Spell:
     if name not in RULES:
         among = "" if name == whole else f" in {whole!r}"
         raise SplitError(
-            f"{name!r}{among} is no rule; expected one of {', '.join(RULES)}, names joined by '+', a mapping or a "
-            "callable."
+            f"`fallbacks` must hold known rules. Received: {name!r}{among}. Expected one of {', '.join(RULES)}, names "
+            "joined by '+', a mapping or a callable."
         )
     return RULES[name]
 
 
-def _no_rule(fallback: Any) -> SplitError:
+def _invalid_rule(fallback: Any) -> SplitError:
     return SplitError(
-        "`fallbacks` must hold, in the order of trying, names of rules, mappings, callables, or pairs of a name and "
-        f"one of these. Received: {fallback!r} (of type {type(fallback).__name__})."
+        "`fallbacks` must be an ordered list of names of rules, mappings, callables, or pairs of a name and a mapping "
+        f"or callable. Received: {fallback!r} (of type {type(fallback).__name__})."
     )
 
 
@@ -109,7 +116,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _joined(steps: list[Spell]) -> Spell:
-    """One rule after the other."""
+    """Return a function that applies the rules one after the other."""
 
     def spell(token: str) -> Any:
         spelled: Any = token
@@ -124,62 +131,64 @@ def _joined(steps: list[Spell]) -> Spell:
 
 
 def spellings_of(rule: Rule, token: str) -> list[str]:
-    """Spells a token by a rule: what is another spelling, and not empty, in the order of trying.
+    """Return the other spellings of a token by a rule, in the order in which they are tried.
 
     >>> spellings_of(Rule("mine", {"colour": ["color", ""]}.get), "colour")
     ['color']
 
     Raises:
-        SplitError: the rule fails, or gives what is no string; by rule and token.
+        SplitError: the rule fails on a token, or returns something other than strings.
     """
     return spell_all(rule, [token])[1]
 
 
 def spell_all(rule: Rule, tokens: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Spells many tokens by a rule, and leaves out what is no other spelling.
+    """Return the spellings of many tokens by a rule, without empty ones and the tokens themselves.
 
     >>> spell_all(read_rules("lower")[0], ["The", "of", "USR"])
     ([0, 2], ['the', 'usr'])
 
     Returns:
-        The places of the tokens that the rule spells differently, ascending, and the spellings: `spellings[i]` is for
-        `tokens[places[i]]`; those of one token come in the order of trying.
+        The positions of the tokens that the rule spells differently, ascending, and the spellings: `spellings[i]`
+        belongs to `tokens[positions[i]]`; spellings of one token are in the order in which they are tried.
 
     Raises:
-        SplitError: the rule fails, or gives what is no string; by rule and token.
+        SplitError: the rule fails on a token, or returns something other than strings.
     """
     spelled = _spell(rule, tokens)
-    places: list[int] = []
+    positions: list[int] = []
     spellings: list[str] = []
-    for place in [place for place, (new, token) in enumerate(zip(spelled, tokens, strict=True)) if new is not token]:
-        others = _others(rule, tokens[place], spelled[place])
-        places += [place] * len(others)
+    for position in [at for at, (new, token) in enumerate(zip(spelled, tokens, strict=True)) if new is not token]:
+        others = _other_spellings(rule, tokens[position], spelled[position])
+        positions += [position] * len(others)
         spellings += others
-    return places, spellings
+    return positions, spellings
 
 
 def _spell(rule: Rule, tokens: Sequence[str]) -> list[Any]:
-    """What the rule gives; of a plain string that is the token, the token itself."""
+    """Return the results of the rule; for an unchanged token the same object."""
     spelled: list[Any] = []
     try:
         for token in tokens:
             new = rule.spell(token)
             spelled.append(token if type(new) is str and new == token else new)
-    except Exception as error:  # whatever the user's function raises
+    # A user's function can raise anything.
+    except Exception as error:
         raise _failure(rule, tokens[len(spelled)], error) from error
     return spelled
 
 
-def _others(rule: Rule, token: str, spelled: Any) -> list[str]:
+def _other_spellings(rule: Rule, token: str, spelled: Any) -> list[str]:
     try:
         listed = _listed(spelled)
-    except Exception as error:  # a generator's
+    # A user's generator raises only here.
+    except Exception as error:
         raise _failure(rule, token, error) from error
     for each in listed:
         if not isinstance(each, str):
             raise SplitError(
-                f"The fallback {rule.name!r} gave {each!r} (of type {type(each).__name__}) for the token {token!r}; "
-                "expected a str, several of them in a list, or None."
+                f"The fallback {rule.name!r} returned {each!r} (of type {type(each).__name__}) for the token "
+                f"{token!r}. Expected a str, a list of str, or None."
             )
     return [each for each in listed if each and each != token]
 
@@ -193,5 +202,6 @@ def _listed(spelled: Any) -> Sequence[Any]:
         return (spelled,)
     if spelled is None:
         return ()
-    is_list = isinstance(spelled, Iterable) and not isinstance(spelled, (bytes, Mapping, set, frozenset))
-    return list(spelled) if is_list else (spelled,)  # a set has no order: it is refused as what is no string
+    is_list = isinstance(spelled, Iterable) and not isinstance(spelled, (*_UNORDERED, Mapping))
+    # Anything else, a set too, is refused later because it is not a string.
+    return list(spelled) if is_list else (spelled,)

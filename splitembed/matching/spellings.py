@@ -1,17 +1,20 @@
-"""Rules that spell a token differently, by name: a token enters; its other spelling leaves, or several to be tried.
+"""The named rules that spell a token differently.
 
-A rule gives back what it does not change, so that one can follow on another.
+A rule returns a token that it does not change, so that rules can be joined.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable
 
-Spelled = str | tuple[str, ...]  # several in the order of trying
+# Several spellings are in the order in which they are tried.
+Spelled = str | tuple[str, ...]
 
-_SOFT_HYPHEN = "\u00ad"  # shows where a word may be broken, and is no part of it
-_HYPHENS = re.compile("[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")  # those of Unicode's dashes that join words
-_JOINT = re.compile(r"(?<=[^\W\d_])-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_])")  # in no number: 3-2 is not 32
+_SOFT_HYPHEN = "\u00ad"
+# The dashes of Unicode that join words.
+_HYPHENS = re.compile("[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
+# Not between two digits: "3-2" is not "32".
+_JOINT = re.compile(r"(?<=[^\W\d_])-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_])")
 _APOSTROPHES = re.compile("['`\u00b4\u02bb\u02bc\u2018\u2019\u201b\u2032\uff07]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _DIGIT = re.compile("[0-9]")

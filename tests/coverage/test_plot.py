@@ -1,4 +1,4 @@
-"""The plot: its lines against cumulative sums, and files without a display."""
+"""The plot of coverage by frequency rank, compared with cumulative sums, and its files."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ COUNTS = np.random.default_rng(2).zipf(1.5, 300)
 
 @pytest.fixture
 def report():
-    return measure_coverage(read_vocabulary([f"t{place}" for place in range(300)]), MATCHED, COUNTS)
+    return measure_coverage(read_vocabulary([f"t{index}" for index in range(300)]), MATCHED, COUNTS)
 
 
 def test_the_lines_are_cumulative_shares(report):
@@ -34,17 +34,18 @@ def test_the_lines_are_cumulative_shares(report):
     for name, line in lines.items():
         ranks = line[:, 0].astype(int)
         assert (ranks[0], ranks[-1]) == (1, 300)
-        np.testing.assert_allclose(line[:, 1], expected[name][ranks - 1], rtol=1e-12)  # one division apart
+        # The shares are computed in another order of operations.
+        np.testing.assert_allclose(line[:, 1], expected[name][ranks - 1], rtol=1e-12)
 
 
-def test_it_is_written_as_the_ending_says(report, tmp_path):
+def test_the_file_has_the_format_of_its_suffix(report, tmp_path):
     report.plot(tmp_path / "coverage.png")
     report.plot(tmp_path / "coverage.svg")
     assert (tmp_path / "coverage.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert "<svg" in (tmp_path / "coverage.svg").read_text()
 
 
-def test_it_is_drawn_on_the_users_axes(report, tmp_path):
+def test_the_plot_is_drawn_on_given_axes(report, tmp_path):
     from matplotlib.figure import Figure
 
     left, right = Figure().subplots(1, 2)
@@ -53,7 +54,7 @@ def test_it_is_drawn_on_the_users_axes(report, tmp_path):
     assert (tmp_path / "both.png").exists()
 
 
-def test_no_window_system_is_asked_for(report):
+def test_pyplot_is_not_imported():
     code = "import sys; from splitembed.coverage import CoverageReport, RankPoint\n"
     code += "CoverageReport(1, 1, 2, 2, (), curve=(RankPoint(1, 1, 2, 2),)).plot()\n"
     code += "print('matplotlib.pyplot' in sys.modules)"
@@ -61,19 +62,19 @@ def test_no_window_system_is_asked_for(report):
     assert done.stdout == "False\n"
 
 
-def test_nothing_to_draw(tmp_path):
+def test_a_report_without_counts_has_no_plot(tmp_path):
     with pytest.raises(SplitError, match="Coverage by frequency rank needs `counts`"):
         CoverageReport(1, 1, None, None, ()).plot(tmp_path / "coverage.png")
     assert not (tmp_path / "coverage.png").exists()
     assert len(CoverageReport(0, 0, 0, 0, (), curve=()).plot().axes) == 1
 
 
-def test_without_matplotlib(report, monkeypatch):
+def test_a_missing_matplotlib_is_named(report, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'matplotlib, which is missing: pip install "splitembed\[plots\]"'):
         report.plot()
 
 
-def test_an_ending_that_matplotlib_does_not_know(report, tmp_path):
-    with pytest.raises(SplitError, match=r"coverage.foo: the plot cannot be written. .* Choose another ending"):
+def test_a_suffix_that_matplotlib_does_not_know_is_refused(report, tmp_path):
+    with pytest.raises(SplitError, match=r"coverage.foo: the plot cannot be written. .* Choose another"):
         report.plot(tmp_path / "coverage.foo")

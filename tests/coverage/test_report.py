@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from splitembed.coverage.records import RankPoint, RuleCoverage, Suggestion, TableSizes
+from splitembed.coverage import RankPoint, RuleCoverage, Suggestion, TableSizes
 from splitembed.coverage.report import CoverageReport
 
 FULL = CoverageReport(
@@ -21,7 +21,7 @@ FULL = CoverageReport(
 )
 
 
-def test_everything_as_text():
+def test_a_full_report_as_text():
     assert str(FULL).splitlines() == [
         "                  matched         of    share",
         "types              19,996     20,000  100.0 %",
@@ -41,7 +41,7 @@ def test_everything_as_text():
     ]
 
 
-def test_what_is_not_known_is_left_out_of_the_text():
+def test_unknown_numbers_are_left_out_of_the_text():
     assert str(CoverageReport(2, 1, None, None, (("zzz", None),))).splitlines() == [
         "       matched  of   share",
         "types        1   2  50.0 %",
@@ -51,7 +51,7 @@ def test_what_is_not_known_is_left_out_of_the_text():
     assert len(str(CoverageReport(2, 2, None, None, ())).splitlines()) == 2
 
 
-def test_a_single_rule_is_not_told_apart():
+def test_a_single_rule_has_no_line():
     report = CoverageReport(2, 1, 9, 8, (("zzz", 1),), rules=(RuleCoverage("exact", 1, 8),))
     assert str(report).splitlines() == [
         "                matched  of   share",
@@ -62,10 +62,11 @@ def test_a_single_rule_is_not_told_apart():
     ]
 
 
-def test_text_shows_odd_tokens_in_plain_characters():
-    odd = ["a\nb", " lead", "\udcff", "\u2028", "\u3000", "été", "x" * 100]
-    text = str(CoverageReport(7, 0, None, None, tuple((token, None) for token in odd)))
-    assert text.encode()  # a terminal can take it
+def test_text_escapes_unprintable_tokens():
+    tokens = ["a\nb", " lead", "\udcff", "\u2028", "\u3000", "été", "x" * 100]
+    text = str(CoverageReport(7, 0, None, None, tuple((token, None) for token in tokens)))
+    # A lone surrogate would make this fail.
+    assert text.encode()
     assert text.splitlines()[3:] == [
         "'a\\nb'",
         "' lead'",
@@ -77,7 +78,7 @@ def test_text_shows_odd_tokens_in_plain_characters():
     ]
 
 
-def test_everything_as_json(tmp_path):
+def test_a_full_report_as_json(tmp_path):
     text = FULL.to_json(tmp_path / "report.json")
     assert (tmp_path / "report.json").read_text() == text + "\n"
     assert json.loads(text) == FULL.to_dict()
@@ -117,7 +118,7 @@ def test_everything_as_json(tmp_path):
     }
 
 
-def test_json_of_what_is_not_known_and_of_shares_of_nothing():
+def test_unknown_numbers_and_undefined_shares_are_null_in_json():
     found = json.loads(CoverageReport(0, 0, 0, 0, (), curve=()).to_json())
     assert (found["type_share"], found["running_share"], found["sizes"], found["curve"]) == (None, None, None, [])
     unknown = json.loads(CoverageReport(2, 1, None, None, (("zzz", None),)).to_json())
@@ -126,12 +127,12 @@ def test_json_of_what_is_not_known_and_of_shares_of_nothing():
 
 
 @pytest.mark.parametrize("token", ["\udcff", "a\nb", "é", "\u2028", '"'])
-def test_any_token_comes_back_from_json(token):
+def test_json_keeps_any_token(token):
     text = CoverageReport(1, 0, None, None, ((token, None),)).to_json()
     assert text.isascii()
     assert json.loads(text)["oov"][0]["token"] == token
 
 
-def test_shares_of_nothing_are_nan():
+def test_shares_of_an_empty_vocabulary_are_nan():
     assert math.isnan(CoverageReport(0, 0, 0, 0, ()).type_share)
     assert math.isnan(CoverageReport(0, 0, 0, 0, ()).running_share)

@@ -1,6 +1,5 @@
-"""Coverage of sources of vectors: files, tables and objects, with fallbacks, suggestions and sizes."""
+"""Coverage by files, tables and objects, with fallbacks, suggestions and sizes."""
 
-import gzip
 import os
 import sys
 import threading
@@ -21,23 +20,22 @@ def numbers(report):
     return report.num_tokens, report.num_matched, report.running_tokens, report.running_matched, report.oov
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_coverage_of_a_file(tmp_path, packed):
+def test_coverage_of_a_file(tmp_path):
     path = tmp_path / "vectors.txt"
-    path.write_bytes(gzip.compress(TEXT) if packed else TEXT)
+    path.write_bytes(TEXT)
     found = report_coverage(["", "[UNK]", "the", "of", "zzz"], path, counts={"the": 6, "of": 3, "zzz": 1})
     assert numbers(found) == (3, 2, 10, 9, (("zzz", 1),))
 
 
-def test_Y2_both_counts_of_a_case_fallback():
+def test_Y2_types_and_running_tokens_of_a_case_fallback():
     counts = {"The": 6, "the": 3, "zzz": 1}
     assert numbers(report_coverage(list(counts), ROWS, counts)) == (3, 1, 10, 3, (("The", 6), ("zzz", 1)))
-    asked = report_coverage(list(counts), ROWS, counts, fallbacks=["lower"])
-    assert numbers(asked) == (3, 2, 10, 9, (("zzz", 1),))
-    assert asked.rules == (RuleCoverage("exact", 1, 3), RuleCoverage("lower", 1, 6))
+    by_lower = report_coverage(list(counts), ROWS, counts, fallbacks=["lower"])
+    assert numbers(by_lower) == (3, 2, 10, 9, (("zzz", 1),))
+    assert by_lower.rules == (RuleCoverage("exact", 1, 3), RuleCoverage("lower", 1, 6))
 
 
-def test_Y4_no_oov_token_is_covered_by_the_word_unk():
+def test_Y4_the_word_unk_covers_no_oov_token():
     assert numbers(report_coverage(["zzz"], ROWS)) == (1, 0, None, None, (("zzz", None),))
     assert numbers(report_coverage(["zzz"], ROWS, fallbacks=[("unknown", lambda token: "<unk>")]))[:2] == (1, 1)
 
@@ -51,13 +49,14 @@ def test_coverage_of_a_frozen_table(tmp_path):
     from splitembed.vectors.save_frozen import save_frozen
 
     save_frozen(tmp_path / "frozen.h5", ROWS)
-    # The table ends in a zero row without a word: "" at another place than 0 is a word, and no row's.
+    # The table ends in a zero row without a word, and "" at another id than 0 is a token.
     assert report_coverage(["the", "", "zzz"], tmp_path / "frozen.h5").oov == (("", None), ("zzz", None))
 
 
 def test_a_file_is_read_once_with_fallbacks_and_suggestions(tmp_path):
     pipe = tmp_path / "vectors.txt"
-    os.mkfifo(pipe)  # it can be read once
+    # A pipe can be read only once.
+    os.mkfifo(pipe)
     for suggest in (False, True):
         if suggest:
             pytest.importorskip("rapidfuzz")
@@ -69,7 +68,7 @@ def test_a_file_is_read_once_with_fallbacks_and_suggestions(tmp_path):
         assert found.suggestions == ((Suggestion("the"),) if suggest else None)
 
 
-def test_suggestions_are_for_the_listed_tokens():
+def test_only_listed_tokens_have_suggestions():
     pytest.importorskip("rapidfuzz")
     counts = {"teh": 1, "Of": 5, "qqqq": 2}
     found = report_coverage(list(counts), ROWS, counts, top=2, suggest=True)
@@ -77,26 +76,26 @@ def test_suggestions_are_for_the_listed_tokens():
     assert found.suggestions == (Suggestion("of", "lower"), None)
 
 
-def test_suggestions_for_a_tokenizers_tokens_go_by_their_spelling():
+def test_suggestions_for_a_tokenizer_use_its_spellings():
     pytest.importorskip("rapidfuzz")
     vocabulary = read_vocabulary(["teh", "##of", "the"], marks="wordpiece")
     found = report_coverage(vocabulary, ROWS, suggest=True)
     assert ([token for token, _ in found.oov], found.suggestions) == (["teh", "##of"], (Suggestion("the"), None))
 
 
-def test_rapidfuzz_is_missed_before_anything_is_read(monkeypatch, tmp_path):
+def test_a_missing_rapidfuzz_is_found_before_reading(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
     with pytest.raises(ImportError, match="rapidfuzz"):
         report_coverage(["the"], tmp_path / "is not there", suggest=True)
 
 
-def test_a_fallback_that_fails_is_missed_before_anything_is_read(tmp_path):
-    with pytest.raises(SplitError, match="'lowercase' is no rule"):
+def test_an_invalid_fallback_is_found_before_reading(tmp_path):
+    with pytest.raises(SplitError, match="Received: 'lowercase'"):
         report_coverage(["the"], tmp_path / "is not there", fallbacks=["lowercase"])
 
 
 @pytest.mark.parametrize("padding", ["auto", None])
-def test_sizes_are_those_of_the_split_that_is_built_by_default(padding):
+def test_sizes_equal_those_of_the_default_split(padding):
     from splitembed import build_split
 
     tokens = ["", "[UNK]", "the", "The", "zzz", "of", "qqq"]
@@ -108,7 +107,7 @@ def test_sizes_are_those_of_the_split_that_is_built_by_default(padding):
     assert found.sizes.dense_adam_bytes == 3 * split.combine().nbytes
 
 
-def test_tokens_that_match_one_word_share_its_row_in_the_sizes():
+def test_tokens_of_one_word_share_its_row_in_the_sizes():
     found = report_coverage(["the", "The", "THE", "zzz"], ROWS, fallbacks=["lower"])
     assert found.sizes == TableSizes(num_tokens=4, dim=2, num_frozen=1, num_trainable=1, frozen_bytes=8)
 
@@ -121,7 +120,7 @@ def test_fallbacks_on_glove_find_what_a_plain_search_finds():
     tokens = [word.upper() for word in words[::97]]
     found = report_coverage(tokens, (words, matrix), fallbacks=["lower"], counts=np.arange(len(tokens), 0, -1))
     known = set(words)
-    by_itself = [token in known for token in tokens]
+    exact = [token in known for token in tokens]
     by_lower = [token not in known and token.lower() in known for token in tokens]
-    assert [rule.num_types for rule in found.rules] == [sum(by_itself), sum(by_lower)]
+    assert [rule.num_types for rule in found.rules] == [sum(exact), sum(by_lower)]
     assert found.curve[-1].num_matched == found.num_matched > 4000

@@ -1,4 +1,4 @@
-"""Suggestions: a fallback's word first, else the nearest spelling, against a plain search by dynamic programming."""
+"""Suggestions compared with a plain search by dynamic programming."""
 
 import sys
 
@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitembed.coverage import suggestions
-from splitembed.coverage.records import Suggestion
-from splitembed.coverage.suggestions import suggest_words
+from splitembed.coverage.suggestions import Suggestion, suggest_words
 
 pytest.importorskip("rapidfuzz")
 
@@ -21,7 +20,7 @@ def words_for(tokens, words):
 @pytest.mark.parametrize(
     ("token", "word"),
     [
-        ("teh", "the"),  # neighbours swapped
+        ("teh", "the"),
         ("Teh", "the"),
         ("recieve", "receive"),
         ("definately", "definitely"),
@@ -31,7 +30,7 @@ def words_for(tokens, words):
         ("a", None),
     ],
 )
-def test_a_misspelt_token_is_put_right(token, word):
+def test_the_word_of_a_misspelled_token_is_suggested(token, word):
     assert words_for([token], ["the", "word", "receive", "definitely"]) == [word]
 
 
@@ -56,12 +55,15 @@ def test_the_first_of_equally_near_words_counts():
 
 
 @pytest.mark.parametrize(("tokens", "words"), [([], ["a"]), (["ab"], []), ([], [])])
-def test_nothing_to_compare(tokens, words):
+def test_without_tokens_or_words_nothing_is_suggested(tokens, words):
     assert suggest_words(tokens, words) == (None,) * len(tokens)
 
 
 def plain_distance(left, right):
-    """Optimal string alignment by its recurrence (Boytsov, Indexing methods for approximate dictionary searching)."""
+    """Return the optimal string alignment distance by its recurrence.
+
+    Source: Boytsov, "Indexing methods for approximate dictionary searching", JEA 2011.
+    """
     table = np.add.outer(np.arange(len(left) + 1), np.arange(len(right) + 1))
     for i in range(1, len(left) + 1):
         for j in range(1, len(right) + 1):
@@ -82,7 +84,7 @@ SPELLINGS = st.text(st.sampled_from("abcA"), min_size=1, max_size=10)
 
 
 @given(st.lists(SPELLINGS, min_size=1, max_size=4, unique=True), st.lists(SPELLINGS, max_size=12), st.integers(1, 20))
-def test_the_nearest_is_that_of_a_plain_search_in_blocks_of_any_size(tokens, words, num_distances):
+def test_the_nearest_word_is_that_of_a_plain_search_for_any_block_size(tokens, words, num_distances):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suggestions, "NUM_DISTANCES", num_distances)
         found = suggest_words(tokens, words)
@@ -91,7 +93,7 @@ def test_the_nearest_is_that_of_a_plain_search_in_blocks_of_any_size(tokens, wor
             assert (suggestion and suggestion.word) == plain_nearest(token, words)
 
 
-def test_without_rapidfuzz(monkeypatch):
+def test_a_missing_rapidfuzz_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz", None)
     with pytest.raises(ImportError, match=r'rapidfuzz, which is missing: pip install "splitembed\[suggestions\]"'):
         suggest_words(["teh"], ["the"])

@@ -1,4 +1,4 @@
-"""What moved between two splits, against the dense matrices of both."""
+"""The rows that moved between two splits, compared with the dense matrices of both."""
 
 import tracemalloc
 
@@ -18,7 +18,7 @@ def before():
     return SplitTable.from_matrix(MATRIX, [3, 4], vocabulary=NAMES, padding=0)
 
 
-def test_distances_and_cosines_are_those_of_the_dense_matrices():
+def test_distances_and_cosines_equal_those_of_the_dense_matrices():
     generator = np.random.default_rng(0)
     matrix = generator.normal(size=(300, 7)).astype(np.float32)
     old = SplitTable.from_matrix(matrix, range(100))
@@ -38,14 +38,14 @@ def test_distances_and_cosines_are_those_of_the_dense_matrices():
     np.testing.assert_allclose([row.norm_before for row in found.rows], np.linalg.norm(a, axis=1)[order[:10]])
 
 
-def test_rows_are_named_with_their_neighbours(before):
-    row = diff(before, before.with_trainable([[0.0, 3.0], [1.0, 1.0]]), nearest=1).rows
-    assert [(each.token, each.nearest_before, each.nearest_after) for each in row] == [("usr", ("red",), ("sky",))]
+def test_moved_rows_have_their_nearest_tokens(before):
+    rows = diff(before, before.with_trainable([[0.0, 3.0], [1.0, 1.0]]), nearest=1).rows
+    assert [(row.token, row.nearest_before, row.nearest_after) for row in rows] == [("usr", ("red",), ("sky",))]
     assert diff(before, before.with_trainable([[0.0, 3.0], [1.0, 1.0]]), nearest=0).rows[0].nearest_after == ()
 
 
 def test_a_row_is_not_its_own_neighbour(before):
-    """A thawed token was frozen before, and nearest to itself."""
+    # Before the thaw, the token was frozen and nearest to itself.
     after = before.thaw(["red"])
     moved = diff(before, after.with_trainable([*after.trainable[:2], [0.5, 0.5]]), nearest=3).rows
     assert moved[0].token == "red" and moved[0].nearest_before == ("sky",) and moved[0].nearest_after == ("sky",)
@@ -60,7 +60,7 @@ def test_tokens_are_compared_by_name_across_ids(before):
     assert str(found).startswith("1 of 4 rows moved; 1 token added; 1 token dropped\n")
 
 
-def test_moves_between_the_tables_are_no_moves(before):
+def test_thawing_and_freezing_moves_no_row(before):
     for after in (
         before,
         before.thaw(["red"]),
@@ -72,7 +72,7 @@ def test_moves_between_the_tables_are_no_moves(before):
         assert str(diff(before, after)) == "0 of 5 rows moved"
 
 
-def test_other_frozen_rows_are_seen(before, tmp_path):
+def test_changed_frozen_rows_are_found(before, tmp_path):
     after, _ = before.with_frozen({"red": [3.0, 0.0], "sky": [0.0, 1.0]})
     assert [row.token for row in diff(before, after).rows] == ["red"]
     before.save(tmp_path / "a")
@@ -86,7 +86,8 @@ def test_rows_that_are_not_finite_come_first():
     )
     new = old.with_trainable([[9.0, 9.0], [np.nan, 1.0], [np.nan, 0.0], [0.0, 1.0]])
     found = diff(old, new)
-    assert found.ids.tolist() == [2, 0]  # NaN that stays the same bits, and the sign of a zero, are no moves
+    # A NaN with the same bits and the sign of a zero do not count.
+    assert found.ids.tolist() == [2, 0]
     assert np.isnan(found.distances[0]) and found.rows[0].nearest_after == ()
     assert found.to_dict()["rows"][0] == {
         "token": 2,
@@ -99,7 +100,7 @@ def test_rows_that_are_not_finite_come_first():
     }
 
 
-def test_a_layer_is_taken_by_its_split(before):
+def test_a_layer_is_compared_by_its_split(before):
     class Layer:
         def to_split(self):
             return before.with_trainable([[0.0, 3.0], [1.0, 1.0]])
@@ -107,18 +108,19 @@ def test_a_layer_is_taken_by_its_split(before):
     assert diff(before, Layer()).num_moved == 1
 
 
-def test_what_cannot_be_compared_is_refused(before):
-    with pytest.raises(SplitError, match="Received: dims 2 and 1, top=20, nearest=3"):
+def test_invalid_arguments_are_refused(before):
+    with pytest.raises(SplitError, match="must have the same dim. Received: dims 2 and 1"):
         diff(before, SplitTable.from_matrix([[1.0]], []))
     for options in ({"top": -1}, {"nearest": -1}):
         with pytest.raises(SplitError, match="must be 0 or more"):
             diff(before, before, **options)
-    with pytest.raises(SplitError, match="Compare splits, or layers that have one. Received: ndarray"):
+    with pytest.raises(SplitError, match="must be splits, or layers that have one. Received: ndarray"):
         diff(before, MATRIX)
 
 
 def test_memory_is_bounded():
-    matrix = np.ones((60_000, 128), np.float32)  # 31 MB
+    # 31 MB.
+    matrix = np.ones((60_000, 128), np.float32)
     old = SplitTable.from_arrays(matrix, np.arange(60_000), np.empty((0, 128)))
     other = SplitTable.from_arrays(matrix * 2, np.arange(60_000), np.empty((0, 128)))
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""The account of what moved: its text, its dict and its plot."""
+"""The report of moved rows as text, dict and plot."""
 
 import builtins
 import json
@@ -43,18 +43,19 @@ def test_the_dict_is_plain_json(difference):
     assert found["rows"][0]["distance"] is None and found["rows"][2]["nearest_before"] == [1, 2]
 
 
-def test_the_plot_shows_every_row_and_names_the_farthest(difference, tmp_path):
+def test_the_plot_shows_every_row_and_labels_the_farthest(difference, tmp_path):
     pytest.importorskip("matplotlib")
     figure = difference.plot(tmp_path / "moved.png")
     axes = figure.axes[0]
     assert axes.collections[0].get_offsets().shape == (3, 2)
-    assert [text.get_text() for text in axes.texts] == ["$usr$", "7"]  # where a place is known, and no formula of it
+    # Without the row that is not finite, and without parsing "$" as a formula.
+    assert [text.get_text() for text in axes.texts] == ["$usr$", "7"]
     assert axes.get_title() == "3 of 10 rows moved"
     assert (tmp_path / "moved.png").read_bytes().startswith(b"\x89PNG")
     assert difference.plot(axes=axes) is figure
 
 
-def test_without_matplotlib_the_error_says_how_to_install_it(difference, monkeypatch):
+def test_a_missing_matplotlib_is_named(difference, monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):

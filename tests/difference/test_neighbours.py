@@ -1,4 +1,4 @@
-"""The nearest frozen words against all cosines at once."""
+"""The nearest frozen tokens compared with all cosines at once."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from splitembed.difference.neighbours import nearest_frozen
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 500])
-def test_the_nearest_are_those_of_all_cosines(count, monkeypatch):
-    monkeypatch.setattr("splitembed.tables.fingerprints.BLOCK_BYTES", 4 * 8 * 7)  # blocks of 7 rows
+def test_the_nearest_tokens_have_the_largest_cosines(count, monkeypatch):
+    # Blocks of 7 rows.
+    monkeypatch.setattr("splitembed.tables.fingerprints.BLOCK_BYTES", 4 * 8 * 7)
     generator = np.random.default_rng(0)
     matrix = generator.normal(size=(200, 8)).astype(np.float32)
     split = SplitTable.from_matrix(matrix, range(0, 200, 3))
@@ -23,7 +24,7 @@ def test_the_nearest_are_those_of_all_cosines(count, monkeypatch):
         assert near == [i for i in ids if i != own][:count]
 
 
-def test_rows_without_a_direction_are_near_to_none():
+def test_zero_and_non_finite_rows_have_no_neighbours():
     frozen = [[1, 0], [0, 0], [np.nan, 1], [np.inf, 1], [2, 0], [0, 3], [0, 0]]
     split = SplitTable.from_arrays(frozen, range(7), np.empty((0, 2)), padding=6)
     rows = np.array([[3, 0], [0, 0], [np.nan, 0], [1e-30, 1e-30]], np.float32)

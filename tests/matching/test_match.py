@@ -1,4 +1,4 @@
-"""Matching: exact before fallbacks, fallbacks in their order, each token by itself, in one pass over a file."""
+"""Matching: exact words before fallbacks, fallbacks in order, independent tokens, one pass over a file."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ from splitembed.vocabulary import read_vocabulary
 
 
 def match(tokens, words, fallbacks=()):
-    """Token -> (the word it matches, the rule), as a dict."""
+    """Return a dict token -> (matched word, rule)."""
     found = find_candidates(read_vocabulary(tokens), fallbacks).match(words)
     return {
         token: (words[row], found.rules[rule])
@@ -26,7 +26,7 @@ def match(tokens, words, fallbacks=()):
     }
 
 
-def test_C3_row_i_belongs_to_token_i_and_reserved_ids_match_nothing():
+def test_C3_match_i_belongs_to_token_i_and_reserved_ids_have_none():
     vocabulary = read_vocabulary(["", "[UNK]", "b", "a"])
     words = ["a", "", "[UNK]", "b", "unk"]
     for fallbacks in ((), ["lower"], [lambda token: "unk"]):
@@ -36,7 +36,7 @@ def test_C3_row_i_belongs_to_token_i_and_reserved_ids_match_nothing():
         assert find_candidates(vocabulary, fallbacks).words.isdisjoint({"", "[UNK]"})
 
 
-def test_Y2_exact_first_and_case_only_when_asked():
+def test_Y2_exact_words_come_first_and_case_only_by_a_fallback():
     assert match(["The"], ["the"]) == {}
     assert match(["The"], ["the"], ["lower"]) == {"The": ("the", "lower")}
     assert match(["The"], ["the", "The"], ["lower"]) == {"The": ("The", "exact")}
@@ -44,7 +44,7 @@ def test_Y2_exact_first_and_case_only_when_asked():
     assert both == {"The": ("the", "lower"), "the": ("the", "exact")}
 
 
-def test_Y4_no_unknown_token_unless_asked_for_and_present():
+def test_Y4_the_unknown_word_matches_only_by_a_fallback():
     unknown = ("unknown", lambda token: "<unk>")
     assert match(["zzz"], ["unk", "<unk>"]) == {}
     assert match(["zzz"], ["unk", "<unk>"], ["lower", "accents"]) == {}
@@ -59,24 +59,24 @@ def test_fallbacks_are_tried_in_the_order_given():
     assert match(["Café"], words, ["lower+accents", "lower"]) == {"Café": ("cafe", "lower+accents")}
 
 
-def test_spellings_of_one_rule_are_tried_in_their_order():
+def test_spellings_of_one_rule_are_tried_in_order():
     colours = {"colour": ["color", "hue"], "color": ["hue"]}
     assert match(["colour"], ["hue", "color"], [colours]) == {"colour": ("color", "mapping")}
     assert match(["colour"], ["hue"], [colours]) == {"colour": ("hue", "mapping")}
 
 
-def test_the_first_of_two_equal_words_counts():
+def test_the_first_of_duplicate_words_matches():
     found = find_candidates(read_vocabulary(["The", "b"]), ["lower"]).match(["a", "the", "b", "the", "b"])
     assert found.rows.tolist() == [1, 2]
 
 
-def test_equal_tokens_match_alike(tmp_path):
+def test_duplicate_tokens_match_the_same_word(tmp_path):
     (tmp_path / "vocabulary.txt").write_text("A\n\nb\nA\n")
     vocabulary = read_vocabulary(tmp_path / "vocabulary.txt", keep_lines=True)
     assert find_candidates(vocabulary, ["lower"]).match(["a"]).rows.tolist() == [0, -1, -1, 0]
 
 
-def test_dtypes_rules_and_marks():
+def test_a_match_has_fixed_dtypes_and_masks():
     found = find_candidates(read_vocabulary(["The", "of", "zzz"]), ["lower", {"zzz": "zz"}]).match(["the", "of"])
     assert (found.rows.dtype, found.rule.dtype) == (np.int64, np.int16)
     assert (found.rules, found.num_fallbacks) == (("exact", "lower", "mapping"), 2)
@@ -84,7 +84,7 @@ def test_dtypes_rules_and_marks():
     assert found.is_fallback.tolist() == [True, False, False]
 
 
-def test_the_empty_word_is_found_by_the_empty_token_alone():
+def test_the_empty_word_matches_only_the_empty_token():
     assert match(["a", "\u0301", ""], ["", "a"], ["accents", lambda token: ""]) == {
         "a": ("a", "exact"),
         "": ("", "exact"),
@@ -92,22 +92,22 @@ def test_the_empty_word_is_found_by_the_empty_token_alone():
 
 
 @pytest.mark.parametrize("tokens", [["", "[UNK]"], ["[UNK]"]])
-def test_a_vocabulary_of_reserved_ids_alone(tokens):
+def test_reserved_ids_have_no_candidates(tokens):
     candidates = find_candidates(read_vocabulary(tokens), ["lower"])
     assert candidates.words == frozenset()
     assert not candidates.match(["a"]).is_matched.any()
 
 
-def test_no_words():
+def test_without_words_nothing_matches():
     assert find_candidates(read_vocabulary(["a"]), ["upper"]).match([]).rows.tolist() == [-1]
 
 
-def test_a_fallback_that_fails_says_so_before_anything_is_read():
+def test_a_failing_fallback_is_found_before_reading():
     with pytest.raises(SplitError, match="'mine' failed on the token 'b'"):
         find_candidates(read_vocabulary(["a", "b"]), [("mine", {"a": "A"}.__getitem__)])
 
 
-# A tokenizer's tokens
+# Tokens of tokenizers
 
 
 def tokenizer(spellings, marks="byte-level"):
@@ -118,7 +118,7 @@ def tokenizer(spellings, marks="byte-level"):
 SPELLINGS = (None, "the", "of", "", None, "THE")
 
 
-def test_spellings_stand_in_for_the_tokens():
+def test_spellings_are_matched_in_place_of_the_tokens():
     words = ["Ġof", "of", "the", "ing", "Ġ", ""]
     found = find_candidates(tokenizer(SPELLINGS)).match(words)
     assert found.rows.tolist() == [-1, 2, 1, -1, -1, -1]
@@ -126,27 +126,27 @@ def test_spellings_stand_in_for_the_tokens():
     assert (found.rules, found.is_fallback.any()) == (("exact", "byte-level"), False)
 
 
-def test_fallbacks_start_from_the_spelling_and_continuations_never_match():
-    every = [("everything", lambda name: {"THE": "the", "ing": "ing", "": "ing"}.get(name, "ing"))]
-    found = find_candidates(tokenizer(SPELLINGS), every).match(["the", "ing"])
+def test_fallbacks_change_the_spelling_and_continuations_never_match():
+    everything = [("everything", lambda name: {"THE": "the", "ing": "ing", "": "ing"}.get(name, "ing"))]
+    found = find_candidates(tokenizer(SPELLINGS), everything).match(["the", "ing"])
     assert found.rows.tolist() == [-1, 0, 1, -1, -1, 0]
     assert [found.rules[rule] for rule in found.rule if rule >= 0] == ["exact", "everything", "everything"]
     assert found.is_fallback.tolist() == [False, False, True, False, False, True]
 
 
-def test_wordpiece_tokens_match_as_words_and_continuations_not():
+def test_wordpiece_tokens_match_as_words_and_continuations_never_match():
     vocabulary = read_vocabulary(["[UNK]", "Play", "##ing", "ing"], marks="wordpiece")
     found = find_candidates(vocabulary, ["lower"]).match(["ing", "##ing", "play"])
     assert found.rows.tolist() == [-1, 2, -1, 0]
     assert [found.rules[rule] for rule in found.rule if rule >= 0] == ["lower", "exact"]
 
 
-def test_spellings_without_a_named_rule():
+def test_spellings_of_an_unnamed_rule():
     found = find_candidates(tokenizer(SPELLINGS, None)).match(["of"])
     assert found.rules[found.rule[2]] == "spelling"
 
 
-# Each token by itself
+# Independence of tokens
 
 
 TOKENS = st.text(st.sampled_from("aAbé1-"), min_size=1, max_size=3)
@@ -155,7 +155,7 @@ FALLBACKS = st.lists(st.sampled_from(RULE_NAMES), unique=True, max_size=4)
 
 
 @given(st.lists(TOKENS, unique=True, min_size=1, max_size=8), st.lists(TOKENS, max_size=8), FALLBACKS, st.randoms())
-def test_a_tokens_match_depends_on_itself_and_the_file_alone(tokens, words, fallbacks, random):
+def test_a_match_does_not_depend_on_other_tokens(tokens, words, fallbacks, random):
     together = match(tokens, words, fallbacks)
     for token in tokens:
         assert match([token], words, fallbacks).get(token) == together.get(token)
@@ -166,7 +166,7 @@ def test_a_tokens_match_depends_on_itself_and_the_file_alone(tokens, words, fall
 
 
 @given(st.lists(TOKENS, unique=True, min_size=1, max_size=8), st.lists(TOKENS, max_size=8), FALLBACKS)
-def test_against_a_plain_search(tokens, words, fallbacks):
+def test_matches_equal_those_of_a_plain_search(tokens, words, fallbacks):
     rules = read_rules(fallbacks)
     expected = {}
     for token in tokens:
@@ -183,22 +183,23 @@ def test_against_a_plain_search(tokens, words, fallbacks):
 TEXT = "the 1 2\ncafe 3 4\nusr 5 6\nunheard 7 8\n" + "".join(f"w{number} 0 1\n" for number in range(5000))
 
 
-def test_all_candidates_are_found_in_one_pass_over_a_pipe(tmp_path):
+def test_all_candidates_are_found_in_one_pass(tmp_path):
     pipe = tmp_path / "vectors.txt"
-    os.mkfifo(pipe)  # it can be read once
+    # A pipe can be read only once.
+    os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=(TEXT,))
     writer.start()
     candidates = find_candidates(read_vocabulary(["The", "CAFÉ", "Usr", "zzz"]), ["lower", "lower+accents"])
     vectors = read_vectors(pipe, candidates.words)
     writer.join()
-    assert list(vectors.words) == ["the", "cafe", "usr"]  # and no other row was kept
+    assert list(vectors.words) == ["the", "cafe", "usr"]
     found = candidates.match(vectors.words)
     assert found.rows.tolist() == [0, 1, 2, -1]
     assert [found.rules[rule] for rule in found.rule[:3]] == ["lower", "lower+accents", "lower"]
     np.testing.assert_array_equal(vectors.take(found.rows[:3]), [[1, 2], [3, 4], [5, 6]])
 
 
-def test_a_file_read_for_the_candidates_matches_as_the_whole_file_does(tmp_path):
+def test_reading_only_the_candidates_gives_the_match_of_the_whole_file(tmp_path):
     (tmp_path / "vectors.txt").write_text(TEXT)
     tokens = read_vocabulary(["The", "CAFÉ", "W12", "zzz", "w4999"])
     candidates = find_candidates(tokens, ["lower", "lower+accents"])

@@ -1,4 +1,4 @@
-"""Fallbacks as the user gives them: names, joined names, mappings, functions, and what is refused."""
+"""Fallbacks: names, joined names, mappings, callables, and refused values."""
 
 import re
 
@@ -26,7 +26,7 @@ class Speller:
         return None
 
 
-def test_every_named_rule_is_read_by_its_name():
+def test_every_rule_is_read_by_its_name():
     assert [rule.name for rule in read_rules(list(RULES))] == list(RULES)
 
 
@@ -37,7 +37,7 @@ def test_rules_are_joined_from_left_to_right():
     assert spell("lower+upper", "Usr") == ["USR"]
 
 
-def test_joined_rules_try_all_spellings_and_pass_on_what_a_rule_leaves_alone():
+def test_joined_rules_try_all_spellings_and_keep_unchanged_tokens():
     assert spell("lower+hyphens", "E-Mail") == ["e-mail", "email", "e_mail"]
     assert spell("hyphens+title", "e-mail") == ["E-mail", "E-Mail", "Email", "E_mail", "E_Mail"]
     assert spell("lower+accents", "Cafe") == ["cafe"]
@@ -50,17 +50,18 @@ def test_a_single_fallback_needs_no_list(fallback):
     assert len(read_rules(fallback)) == 1
 
 
-def test_names_in_reports():
+def test_rules_have_distinct_names():
     fallbacks = [double, {}, {}, lambda token: None, ("mine", {}), ("mine", double), Speller(), {"exact": "e"}.get]
     names = [rule.name for rule in read_rules(fallbacks)]
     assert names == ["double", "mapping", "mapping (2)", "<lambda>", "mine", "mine (2)", "Speller", "get"]
-    assert read_rules([("exact", {})])[0].name == "exact (2)"  # "exact" is the rule of what is found as it is
+    # "exact" is the rule of tokens that equal a word.
+    assert read_rules([("exact", {})])[0].name == "exact (2)"
 
 
 @pytest.mark.parametrize(
     ("given", "spellings"),
     [
-        ("usr", []),  # the token itself
+        ("usr", []),
         ("", []),
         (None, []),
         ([], []),
@@ -71,11 +72,11 @@ def test_names_in_reports():
         (np.array(["user"]), ["user"]),
     ],
 )
-def test_what_a_rule_may_give(given, spellings):
+def test_a_rule_returns_one_spelling_several_or_none(given, spellings):
     assert spellings_of(Rule("mine", lambda token: given), "usr") == spellings
 
 
-def test_a_mapping_is_asked_and_not_changed():
+def test_a_mapping_is_not_changed():
     from collections import defaultdict
 
     mapping = defaultdict(list, {"colour": ["color", "hue"]})
@@ -84,11 +85,11 @@ def test_a_mapping_is_asked_and_not_changed():
 
 
 @given(st.lists(st.text(max_size=6), max_size=8), st.sampled_from([*RULES, "lower+hyphens", "hyphens+title"]))
-def test_many_tokens_are_spelled_as_each_alone(tokens, name):
+def test_many_tokens_are_spelled_like_each_alone(tokens, name):
     (rule,) = read_rules(name)
-    places, spellings = spell_all(rule, tokens)
-    alone = [(place, each) for place, token in enumerate(tokens) for each in spellings_of(rule, token)]
-    assert list(zip(places, spellings, strict=True)) == alone
+    positions, spellings = spell_all(rule, tokens)
+    alone = [(index, each) for index, token in enumerate(tokens) for each in spellings_of(rule, token)]
+    assert list(zip(positions, spellings, strict=True)) == alone
 
 
 def fails(token):
@@ -105,14 +106,17 @@ def fails_late(token):
     [
         (fails, "The fallback 'fails' failed on the token 'usr': KeyError: 'usr'"),
         (fails_late, "The fallback 'fails_late' failed on the token 'the': RuntimeError: no more of the"),
-        ({"usr": 3}, "The fallback 'mapping' gave 3 (of type int) for the token 'usr'; expected a str, several"),
-        ({"usr": b"user"}, "gave b'user' (of type bytes) for the token 'usr'"),
-        ({"usr": ["user", None]}, "gave None (of type NoneType) for the token 'usr'"),
-        ({"usr": {"user"}}, "gave {'user'} (of type set) for the token 'usr'"),
-        (("mine", lambda token: 0.5), "The fallback 'mine' gave 0.5 (of type float) for the token 'the'"),
+        (
+            {"usr": 3},
+            "The fallback 'mapping' returned 3 (of type int) for the token 'usr'. Expected a str,",
+        ),
+        ({"usr": b"user"}, "returned b'user' (of type bytes) for the token 'usr'"),
+        ({"usr": ["user", None]}, "returned None (of type NoneType) for the token 'usr'"),
+        ({"usr": {"user"}}, "returned {'user'} (of type set) for the token 'usr'"),
+        (("mine", lambda token: 0.5), "The fallback 'mine' returned 0.5 (of type float) for the token 'the'"),
     ],
 )
-def test_a_rule_that_fails_is_named_with_the_token(fallback, message):
+def test_a_failing_rule_is_named_with_the_token(fallback, message):
     (rule,) = read_rules([fallback])
     with pytest.raises(SplitError, match=re.escape(message)):
         spell_all(rule, ["the", "usr"])
@@ -121,25 +125,22 @@ def test_a_rule_that_fails_is_named_with_the_token(fallback, message):
 @pytest.mark.parametrize(
     ("fallbacks", "message"),
     [
-        (["lowercase"], "'lowercase' is no rule; expected one of lower, title, upper, nfc, nfkc, digits-0, digits-#, "),
-        (["lower+accent"], "'accent' in 'lower+accent' is no rule"),
-        (["lower+"], "'' in 'lower+' is no rule"),
-        (["lower", "lower"], "`fallbacks` names 'lower' twice"),
-        (
-            [3],
-            "`fallbacks` must hold, in the order of trying, names of rules, mappings, callables, or pairs",
-        ),
+        (["lowercase"], "Received: 'lowercase'. Expected one of lower, title, upper, nfc, nfkc, digits-0, digits-#, "),
+        (["lower+accent"], "Received: 'accent' in 'lower+accent'. Expected one of"),
+        (["lower+"], "Received: '' in 'lower+'."),
+        (["lower", "lower"], "`fallbacks` must name each rule once. Received: 'lower' twice."),
+        ([3], "`fallbacks` must be an ordered list of names of rules, mappings, callables, or pairs"),
         ([("lower", "accents")], "Received: ('lower', 'accents') (of type tuple)."),
         (3, "Received: 3 (of type int)."),
         ([None], "Received: None (of type NoneType)."),
     ],
 )
-def test_what_is_no_fallback(fallbacks, message):
+def test_invalid_fallbacks_are_refused(fallbacks, message):
     with pytest.raises(SplitError, match=re.escape(message)):
         read_rules(fallbacks)
 
 
-def test_what_has_no_order_of_trying_is_refused():
+def test_fallbacks_without_an_order_are_refused():
     for fallbacks in ({"lower", "upper"}, frozenset(["lower"]), b"lower"):
-        with pytest.raises(SplitError, match="must hold, in the order of trying, names of rules"):
+        with pytest.raises(SplitError, match="must be an ordered list of names of rules"):
             read_rules(fallbacks)

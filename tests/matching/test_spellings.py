@@ -1,4 +1,4 @@
-"""The named rules, by example, against `unicodedata`, and in what they leave alone."""
+"""The named rules, by example and compared with `unicodedata`."""
 
 import unicodedata
 
@@ -13,8 +13,8 @@ def listed(spelled):
     return [spelled] if isinstance(spelled, str) else list(spelled)
 
 
-def others(name, token):
-    """What the rule gives beside the token itself, in order and once."""
+def other_spellings(name, token):
+    """Return the distinct spellings other than the token, in order."""
     return list(dict.fromkeys(each for each in listed(RULES[name](token)) if each != token))
 
 
@@ -22,7 +22,8 @@ def others(name, token):
     ("name", "token", "spellings"),
     [
         ("lower", "USA", ["usa"]),
-        ("lower", "ΟΔΟΣ", ["οδος"]),  # final sigma, as str.lower knows it
+        # The final sigma of `str.lower`.
+        ("lower", "ΟΔΟΣ", ["οδος"]),
         ("upper", "nasa", ["NASA"]),
         ("upper", "straße", ["STRASSE"]),
         ("title", "london", ["London"]),
@@ -56,14 +57,15 @@ def others(name, token):
         ("accents", "ёлка", ["елка"]),
     ],
 )
-def test_a_rule_spells(name, token, spellings):
-    assert others(name, token) == spellings
+def test_a_rule_changes_the_spelling(name, token, spellings):
+    assert other_spellings(name, token) == spellings
 
 
 @pytest.mark.parametrize(
     ("name", "token"),
     [
-        ("digits-0", "\u0663"),  # an Arabic digit
+        # An Arabic digit.
+        ("digits-0", "\u0663"),
         ("digits-#", "abc"),
         ("hyphens", "-5"),
         ("hyphens", "--"),
@@ -78,8 +80,8 @@ def test_a_rule_spells(name, token, spellings):
         ("title", "Paris"),
     ],
 )
-def test_a_rule_leaves_alone(name, token):
-    assert others(name, token) == []
+def test_a_rule_keeps_the_token(name, token):
+    assert other_spellings(name, token) == []
 
 
 @given(st.text(max_size=12))
@@ -93,19 +95,19 @@ def test_rules_agree_with_the_standard_library(token):
 
 
 @given(st.text(st.characters(max_codepoint=0x24F), max_size=8))
-def test_accents_are_the_diacritical_marks_of_the_decomposed_text(token):
+def test_accents_are_the_combining_marks_of_the_decomposed_text(token):
     kept = [each for each in unicodedata.normalize("NFD", token) if not "\u0300" <= each <= "\u036f"]
     assert RULES["accents"](token) == unicodedata.normalize("NFC", "".join(kept))
 
 
 @given(st.text(st.sampled_from("0123456789.,ab\u0663"), max_size=10))
-def test_digits_keep_the_length_and_all_else(token):
+def test_digit_rules_change_only_digits(token):
     for name, sign in (("digits-0", "0"), ("digits-#", "#")):
-        every = listed(RULES[name](token))[-1]
-        assert every == "".join(sign if each in "0123456789" else each for each in token)
+        last = listed(RULES[name](token))[-1]
+        assert last == "".join(sign if each in "0123456789" else each for each in token)
 
 
 @given(st.sampled_from(sorted(RULES)), st.text(max_size=10))
-def test_a_rule_gives_strings_for_any_token(name, token):
+def test_a_rule_returns_strings_for_any_token(name, token):
     assert all(type(each) is str for each in listed(RULES[name](token)))
     assert listed(RULES[name](token))
