@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data.corpora import glove_50d, write_text_rows
 from benchmarks.data.packages import fetch
-from splitembed.data import sample_reviews_path, sample_vectors_path
+from splitembed.data.sample import sample_reviews_path, sample_vectors_path
 
 NUM_REVIEWS = 400
 NUM_ROWS = 3_000
