@@ -1,1 +1,1 @@
-"""The `splitembed` command."""
+"""The `splitembed` command line."""

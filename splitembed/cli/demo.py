@@ -1,4 +1,4 @@
-"""The main job on the embedded sample, offline: real vectors and reviews in, two tables and a trained model out."""
+"""The demo: a review classifier on the embedded sample, offline."""
 
 import os
 from collections.abc import Callable
@@ -15,16 +15,17 @@ _NUM_TEST = 100
 _EPOCHS = 30
 
 
-def run_demo(directory: str | os.PathLike[str], say: Callable[[str], Any] = print) -> None:
-    """Trains a review classifier on a split, saves its tables, opens them again, and says what it did.
+def run_demo(directory: str | os.PathLike[str], echo: Callable[[str], Any] = print) -> None:
+    """Train a review classifier on a split, save its tables, reopen them and compare.
 
     Args:
-        directory: where frozen.h5 and trainable.h5 are left.
-        say: called with each line of the account.
+        directory: where to write frozen.h5 and trainable.h5.
+        echo: a function that prints a line of text.
+
+    Raises:
+        AssertionError: training changed a frozen row, or the reopened tables predict something else.
     """
     import keras
-
-    from splitembed.layers.embedding import SplitEmbedding
 
     keras.utils.set_random_seed(0)
     texts, scores = sample_reviews()
@@ -33,35 +34,41 @@ def run_demo(directory: str | os.PathLike[str], say: Callable[[str], Any] = prin
     labels = (scores > 0).astype(np.float32)
 
     vectorize = keras.layers.TextVectorization()
-    vectorize.adapt([texts[place] for place in train])
+    vectorize.adapt([texts[review] for review in train])
     ids = vectorize(texts).numpy()
     split = build_split(vectorize, sample_vectors_path(), counts=np.bincount(ids[train].ravel()), seed=0)
-    say(f"{len(train)} product reviews to learn from, {len(test)} to test on; GloVe vectors of {split.dim} numbers.")
-    say(f"{split.coverage}")
-    say(f"{split}")
+    echo(f"{len(train)} product reviews for training, {len(test)} for testing; GloVe vectors of dim {split.dim}.")
+    echo(f"{split.coverage}")
+    echo(f"{split}")
 
-    def classifier(split: SplitTable) -> tuple[Any, SplitEmbedding]:
-        layer = SplitEmbedding(split, mask_zero=True)
-        tokens = keras.Input((None,), dtype="int32")
-        pooled = keras.layers.GlobalAveragePooling1D()(layer(tokens))
-        return keras.Model(tokens, keras.layers.Dense(1, activation="sigmoid")(pooled)), layer
-
-    model, layer = classifier(split)
+    model, layer = _classifier(split)
     model.compile(optimizer=keras.optimizers.Adam(0.02), loss="binary_crossentropy", metrics=["accuracy"])
     model.fit(ids[train], labels[train], epochs=_EPOCHS, verbose=0)
     accuracy = model.evaluate(ids[test], labels[test], verbose=0)[1]
     trained = layer.to_split()
-    say(f"Trained {split.num_trainable:,} of {split.num_tokens:,} rows; accuracy on unseen reviews {accuracy:.0%}.")
-    moved = trained.frozen.tobytes() != split.frozen.tobytes()
-    say(f"Frozen rows {'MOVED' if moved else 'are the same to the bit'} after training.")
+    echo(f"Trained {split.num_trainable:,} of {split.num_tokens:,} rows; accuracy on unseen reviews {accuracy:.0%}.")
+    is_changed = trained.frozen.tobytes() != split.frozen.tobytes()
+    echo(f"Frozen rows {'CHANGED' if is_changed else 'are the same to the bit'} after training.")
 
     trained.save(directory)
     for name in ("frozen.h5", "trainable.h5"):
         path = Path(directory) / name
-        say(f"Saved {path} ({path.stat().st_size / 1e3:,.0f} kB).")
-    rebuilt, _ = classifier(SplitTable.open(directory))
-    rebuilt.layers[-1].set_weights(model.layers[-1].get_weights())
-    equal = np.array_equal(rebuilt.predict(ids[test], verbose=0), model.predict(ids[test], verbose=0))
-    say(f"Opened them again: predictions {'equal to the bit' if equal else 'DIFFER'}.")
-    if moved or not equal:
-        raise AssertionError("The demo's tables did not come back as they were: please report this.")
+        echo(f"Saved {path} ({path.stat().st_size / 1e3:,.0f} kB).")
+    reopened, _ = _classifier(SplitTable.open(directory))
+    reopened.layers[-1].set_weights(model.layers[-1].get_weights())
+    is_equal = np.array_equal(reopened.predict(ids[test], verbose=0), model.predict(ids[test], verbose=0))
+    echo(f"Reopened them: predictions {'are equal to the bit' if is_equal else 'DIFFER'}.")
+    if is_changed or not is_equal:
+        raise AssertionError("The demo's tables changed in training or saving. Please report this.")
+
+
+def _classifier(split: SplitTable) -> tuple[Any, Any]:
+    """Return a model of reviews and its split embedding."""
+    import keras
+
+    from splitembed.layers.embedding import SplitEmbedding
+
+    layer = SplitEmbedding(split, mask_zero=True)
+    ids = keras.Input((None,), dtype="int32")
+    pooled = keras.layers.GlobalAveragePooling1D()(layer(ids))
+    return keras.Model(ids, keras.layers.Dense(1, activation="sigmoid")(pooled)), layer

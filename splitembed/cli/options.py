@@ -1,100 +1,108 @@
-"""Options that several commands share: what the user typed enters; counts, and sources of vectors, leave."""
+"""Command-line options that several commands share, and the conversion of their values.
 
-import itertools
-import re
-from collections import Counter
+Each option of `VectorSource` on the command line is one entry of `_READING`, under its name in Python.
+"""
+
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-_NUM_SAMPLE_LINES = 100
-_COUNT_LINE = re.compile(r"(\S+)[ \t]+([0-9]+)[ \t]*\r?\n?")
 EXISTING = click.Path(exists=True, path_type=Path)
 OUTPUT = click.Path(path_type=Path)
-VECTORS = click.Path(exists=True, allow_dash=True)  # a str, as "-" is no path
+# A str, because "-" for standard input is not a path.
+VECTORS = click.Path(exists=True, allow_dash=True)
 
-corpus_option = click.option(
+counts_option = click.option(
     "--counts",
-    "corpus",
     type=EXISTING,
-    help="How often each token occurs: running text, split on white space, or lines of a token and its count.",
+    help="A file of token counts: running text, split on white space, or lines of a token and its count.",
 )
 fallback_option = click.option(
     "--fallback",
     "fallbacks",
     multiple=True,
     metavar="RULE",
-    help="Where a token is not found, try this: lower, title, upper, nfc, nfkc, digits-0, digits-#, hyphens, "
-    "apostrophes, accents, or such as lower+accents. May be given again; tried in that order.",
+    help="Try another spelling of tokens without an exact match: lower, title, upper, nfc, nfkc, digits-0, digits-#, "
+    "hyphens, apostrophes, accents, or joined ones such as lower+accents. Can be repeated; tried in that order.",
 )
 _READING = {
-    "words": click.option("--words", type=EXISTING, help="The words of a bare matrix, such as an .npy: one a line."),
-    "dim": click.option(
-        "--dim", type=click.IntRange(1), help="Numbers a row, checked; chooses a file in a zip archive."
+    "words": click.option(
+        "--words", type=EXISTING, help="A file of the words of a bare matrix, such as an .npy: one a line."
     ),
-    "member": click.option("--member", metavar="NAME", help="Which file in a zip archive."),
+    "dim": click.option(
+        "--dim", type=click.IntRange(1), help="The expected length of a row; also selects a file in a zip archive."
+    ),
+    "member": click.option("--member", metavar="NAME", help="The file to read in a zip archive."),
     "format": click.option("--format", metavar="NAME", help="Refuse vectors in any other format."),
     "datasets": click.option(
         "--dataset",
         "datasets",
         multiple=True,
         metavar="NAME",
-        help="Of a foreign HDF5 or .npz file: given twice, the words and the matrix. Once: the matrix alone.",
+        help="A dataset of a foreign HDF5 or .npz file: give it once for the matrix, or twice for words and matrix.",
     ),
-    "allow_pickle": click.option("--allow-pickle", is_flag=True, help="Load a pickle (.kv), which can run any code."),
-    "strict": click.option("--strict", is_flag=True, help="Make every doubt about the file an error."),
+    "allow_pickle": click.option(
+        "--allow-pickle", is_flag=True, help="Load a pickle (.kv), which can run arbitrary code."
+    ),
+    "strict": click.option("--strict", is_flag=True, help="Turn warnings about the vectors into errors."),
 }
 
 
-def reads_vectors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of reading vectors; `vector_source` takes them out again."""
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with the options for reading vectors, which `vector_source` uses."""
     for option in reversed(_READING.values()):
         command = option(command)
     return command
 
 
 def vector_source(vectors: str, options: dict[str, Any]) -> Any:
-    """The vectors with the options for reading them, which are taken out of those of the command."""
+    """Remove the options for reading vectors from those of a command, and return the source that they describe.
+
+    >>> options = {name: None for name in _READING} | {"dim": 50, "top": 5}
+    >>> vector_source("glove.txt", options).dim, options
+    (50, {'top': 5})
+    """
     from splitembed.vectors import VectorSource
 
     given = {name: value for name in _READING if (value := options.pop(name))}
-    if "words" in given:
-        return VectorSource((given.pop("words"), vectors), **_with_datasets(given))
-    return VectorSource(vectors, **_with_datasets(given)) if given else vectors
+    words = given.pop("words", None)
+    if "datasets" in given:
+        given["datasets"] = _dataset_names(given["datasets"])
+    if words is None and not given:
+        return vectors
+    return VectorSource(vectors if words is None else (words, vectors), **given)
 
 
-def _with_datasets(given: dict[str, Any]) -> dict[str, Any]:
-    names = given.get("datasets", ())
+def _dataset_names(names: tuple[str, ...]) -> tuple[str, ...] | str:
     if len(names) > 2:
-        raise click.UsageError(f"--dataset names words and matrix, or the matrix alone; given {len(names)} times.")
-    return {**given, "datasets": names[0] if len(names) == 1 else names} if names else given
+        raise click.UsageError(
+            "--dataset must be given once, for the matrix, or twice, for words and matrix. "
+            f"Received: {len(names)} times."
+        )
+    return names[0] if len(names) == 1 else names
 
 
 def id_or_token(text: str | None) -> int | str:
-    """What names one token: its id, if it is a number, else the token itself; "auto" if nothing was said."""
+    """Return the id or token that an option names, or "auto" without a value.
+
+    >>> id_or_token("0"), id_or_token("<pad>"), id_or_token(None)
+    (0, '<pad>', 'auto')
+    """
     if text is None:
         return "auto"
     return int(text) if text.isascii() and text.isdigit() else text
 
 
-def count_tokens(corpus: Path | None) -> Counter[str] | None:
-    """Token counts of a text file, streamed line by line: of running text, or as its lines of token and count say."""
-    if corpus is None:
-        return None
-    counts: Counter[str] = Counter()
-    with corpus.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        first = list(itertools.islice(lines, _NUM_SAMPLE_LINES))
-        has_counts = bool(first) and all(map(_COUNT_LINE.fullmatch, first))
-        for number, line in enumerate(itertools.chain(first, lines), 1):
-            if not has_counts:
-                counts.update(line.split())
-            elif found := _COUNT_LINE.fullmatch(line):
-                counts[found[1]] += int(found[2])
-            else:
-                raise click.ClickException(
-                    f"{corpus}, line {number}: found {line[:60]!r}; expected a token and its count, as in the lines "
-                    "before it. Mend that line, or pass running text."
-                )
-    return counts
+def in_option_names(message: str, command: click.Command) -> str:
+    """Replace the names of Python arguments in a message by those of the command's options.
+
+    >>> command = click.Command("build", params=[click.Option(["--fallback", "fallbacks"])])
+    >>> in_option_names("`fallbacks` must hold rules.", command)
+    '--fallback must hold rules.'
+    """
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            message = message.replace(f"`{parameter.name}`", parameter.opts[0])
+    return message
