@@ -1,4 +1,4 @@
-"""How the rows of OOV tokens start."""
+"""Initializers of the rows of OOV tokens."""
 
 from splitembed.initializers.ngrams import NgramRidge
 from splitembed.vectors.fasttext.subwords import SubwordVectors

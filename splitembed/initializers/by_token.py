@@ -1,6 +1,6 @@
-"""How rows start that depend on what their tokens are called: an initializer, tokens and known words enter; rows leave.
+"""Initializers that compute a row from the spelling of its token.
 
-Such an initializer is the name "subwords" or "ngrams", or an object with `make_rows`.
+Such an initializer is the name "subwords" or "ngrams", or an object with a method `make_rows`.
 """
 
 import inspect
@@ -17,16 +17,16 @@ TOKEN_NAMES = ("subwords", "ngrams")
 
 
 class TokenInitializer(Protocol):
-    """Makes rows from tokens, as `SubwordVectors` and `NgramRidge` do."""
+    """An object that makes rows from tokens, such as `SubwordVectors` and `NgramRidge`."""
 
     def make_rows(self, tokens: Sequence[str], known: WordVectors, generator: np.random.Generator) -> Any:
-        """Makes `(num_tokens, dim)` numbers from tokens, the known words with their rows, and a source of chance."""
+        """Return `(num_tokens, dim)` numbers for tokens, from the known words and a random generator."""
 
 
-def looks_at_tokens(initializer: Any) -> bool:
-    """Says whether an initializer is such a name or object.
+def needs_tokens(initializer: Any) -> bool:
+    """Return whether an initializer computes rows from the tokens themselves.
 
-    >>> looks_at_tokens("ngrams"), looks_at_tokens(NgramRidge()), looks_at_tokens("zeros")
+    >>> needs_tokens("ngrams"), needs_tokens(NgramRidge()), needs_tokens("zeros")
     (True, True, False)
     """
     if isinstance(initializer, str):
@@ -37,7 +37,7 @@ def looks_at_tokens(initializer: Any) -> bool:
 def make_token_rows(
     initializer: Any, tokens: Sequence[str] | int, known: WordVectors | None, generator: np.random.Generator
 ) -> Any:
-    """Has an initializer make the rows of tokens.
+    """Return the rows that an initializer makes from tokens.
 
     >>> class Lengths:
     ...     def make_rows(self, tokens, known, generator):
@@ -46,29 +46,30 @@ def make_token_rows(
     [[1], [3]]
 
     Args:
-        initializer: for which `looks_at_tokens` is true.
+        initializer: an initializer for which `needs_tokens` is true.
         tokens: the tokens.
-        known: words that have vectors; None where there are none.
-        generator: what an initializer draws from.
+        known: pretrained words with their vectors, or None.
+        generator: the random generator of the initializer.
 
     Returns:
-        What the initializer gave, unchecked.
+        The unchecked result of the initializer.
 
     Raises:
-        SplitError: the tokens' number in place of the tokens; no known words, or none from a fastText model, where the
-            initializer needs them.
+        SplitError: `tokens` is only their number, or the named initializer needs known words, or known words of a
+            fastText model.
     """
     if not isinstance(tokens, Sequence):
         raise SplitError(
-            f"The initializer {initializer!r} looks at the tokens. Received: their number, {tokens!r}. Pass a sequence "
-            "of tokens."
+            f"`tokens` must be a sequence of tokens for the initializer {initializer!r}. Received: their number, "
+            f"{tokens!r}."
         )
     if known is None and isinstance(initializer, str):
-        raise SplitError(f'The initializer "{initializer}" needs known words, and there are none. Use "uniform".')
-    return _maker(initializer, known).make_rows(list(tokens), known, generator)
+        raise SplitError(f'The initializer "{initializer}" needs `known` words. Received: None. Use "uniform".')
+    return _resolved(initializer, known).make_rows(list(tokens), known, generator)
 
 
-def _maker(initializer: Any, known: WordVectors | None) -> Any:
+def _resolved(initializer: Any, known: WordVectors | None) -> Any:
+    """Return the object that a name stands for."""
     if not isinstance(initializer, str):
         return initializer
     if initializer == "ngrams":
@@ -76,7 +77,8 @@ def _maker(initializer: Any, known: WordVectors | None) -> Any:
     assert known is not None
     if known.subwords is None:
         raise SplitError(
-            f'The initializer "subwords" needs a fastText .bin model; found the vectors of {known.source}, which come '
-            'without. Pass the model itself as the initializer, SubwordVectors("model.bin"), or read vectors from it.'
+            'The initializer "subwords" needs vectors of a fastText .bin model. Received: vectors of '
+            f"{known.source}, which come without subwords. "
+            'Pass SubwordVectors("model.bin") as the initializer, or read the vectors from the model.'
         )
     return known.subwords

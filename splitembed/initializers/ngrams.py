@@ -1,4 +1,4 @@
-"""Rows guessed from spelling: known words with their rows and new tokens enter; a row for each token leaves."""
+"""Initial rows predicted from the spelling of tokens."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -11,32 +11,34 @@ from splitembed.errors import SplitError
 from splitembed.vectors import WordVectors
 
 FEWEST_WORDS = 10
-TOLERANCE = 0.03  # of the solver: measured: 0.01 takes longer and guesses no better
+# The solver's tolerance. Measured: 0.01 takes longer and predicts no better.
+TOLERANCE = 0.03
 
 
 class NgramRidge:
-    """Ridge regression from the hashed character n-grams of the known words to their rows.
+    """Ridge regression from the hashed character n-grams of known words to their rows.
 
-    For those who need a vector before any training: once rows train, how they started hardly matters. Measured on
-    2,000 words held out of the 100,000 most frequent ones of GloVe 6B 50d: a mean cosine of 0.34 with the true rows,
-    0.40 where the regression sees 50,000 words and takes five times as long; the mean row has 0.11. The guesses have
-    0.4 of the true rows' length. The defaults take 3 s there, and 15 s at dim 300; n-grams of 3 to 5 characters, fewer
-    features, or less or more regularization guessed worse.
+    Use it for tokens that need a vector without training: if the rows train, the initial rows hardly matter. Measured
+    on 2,000 words held out of the 100,000 most frequent ones of GloVe 6B 50d: the predictions have a mean cosine of
+    0.34 with the true rows, or 0.40 if the regression learns from 50,000 words, which takes five times as long; that of
+    the mean row is 0.11. Their length is 0.4 of that of the true rows. The defaults take 3 s, and 15 s at dim 300.
+    N-grams of 3 to 5 characters, fewer features, and less or more regularization predicted worse.
 
     >>> known = WordVectors([f"{a}{b}" for a in "abcd" for b in "wxyz"], np.eye(4, dtype=np.float32).repeat(4, axis=0))
     >>> rows = NgramRidge().make_rows(["bww", "dzz"], known)
-    >>> rows.argmax(axis=1).tolist()  # the rows of words with "b", and of those with "d"
+    >>> # The rows of words with "b", and with "d".
+    >>> rows.argmax(axis=1).tolist()
     [1, 3]
 
     Args:
-        min_n: characters of the shortest n-grams, the ends of a word counting as one each.
-        max_n: characters of the longest.
-        num_features: n-grams are hashed to so many; the regression keeps `num_features x dim` numbers while it works.
+        min_n: characters of the shortest n-grams; each end of a word counts as one.
+        max_n: characters of the longest n-grams.
+        num_features: number of features that n-grams are hashed to; the regression holds `(num_features, dim)` numbers.
         alpha: strength of the regularization.
-        max_words: the regression sees at most so many known words, evenly spaced.
+        max_words: the largest number of known words to learn from, evenly spaced.
 
     Raises:
-        SplitError: a number that makes no regression.
+        SplitError: an argument is out of range.
     """
 
     def __init__(
@@ -58,19 +60,19 @@ class NgramRidge:
         self.alpha, self.max_words = alpha, max_words
 
     def make_rows(self, tokens: Sequence[str], known: WordVectors, generator: Any = None) -> NDArray[np.float32]:
-        """Guesses the rows of tokens.
+        """Return a row for each token, predicted from its n-grams.
 
         Args:
             tokens: any strings.
-            known: words with their rows; words that are empty and rows that are not finite do not count.
-            generator: not needed: the same words give the same rows.
+            known: words with their rows; empty words and rows that are not finite are ignored.
+            generator: unused, because the regression is deterministic.
 
         Returns:
-            `(num_tokens, dim)`; a token without n-grams, "", has the constant term of the regression.
+            `(num_tokens, dim)` float32; the empty token has the intercept of the regression.
 
         Raises:
-            SplitError: fewer than 10 known words.
-            ImportError: scikit-learn is missing; the message says how to install it.
+            SplitError: there are fewer than 10 known words.
+            ImportError: scikit-learn is missing.
         """
         text, linear_model = _load_library()
         words, rows = self._sample(known)
@@ -82,28 +84,28 @@ class NgramRidge:
             dtype=np.float32,
         )
         ridge = linear_model.Ridge(alpha=self.alpha, solver="sparse_cg", tol=TOLERANCE)
-        ridge.fit(vectorizer.transform(_readable(words)), rows)
-        guesses = ridge.predict(vectorizer.transform(_readable(tokens)))
-        return np.asarray(guesses, np.float32).reshape(len(tokens), known.dim)
+        ridge.fit(vectorizer.transform(_hashable_text(words)), rows)
+        predicted = ridge.predict(vectorizer.transform(_hashable_text(tokens)))
+        return np.asarray(predicted, np.float32).reshape(len(tokens), known.dim)
 
     def _sample(self, known: WordVectors) -> tuple[list[str], NDArray[np.float32]]:
-        places = np.flatnonzero(np.fromiter((word != "" for word in known.words), bool, len(known)))
-        places = places[:: max(1, -(-len(places) // self.max_words))]
-        rows = known.take(places)
+        indices = np.flatnonzero(np.fromiter((word != "" for word in known.words), bool, len(known)))
+        indices = indices[:: max(1, -(-len(indices) // self.max_words))]
+        rows = known.take(indices)
         finite = np.isfinite(rows).all(axis=1)
         if np.count_nonzero(finite) < FEWEST_WORDS:
             raise SplitError(
-                f'The initializer "ngrams" learns from known words, and found {np.count_nonzero(finite)} with finite '
-                f'rows; expected {FEWEST_WORDS} or more. Use "uniform", which needs none.'
+                f'The initializer "ngrams" needs {FEWEST_WORDS} or more known words with finite rows. '
+                f'Received: {np.count_nonzero(finite)}. Use "uniform", which needs none.'
             )
-        return [known.words[place] for place in places[finite].tolist()], rows[finite]
+        return [known.words[index] for index in indices[finite].tolist()], rows[finite]
 
     def __repr__(self) -> str:
         return f"NgramRidge(min_n={self.min_n}, max_n={self.max_n}, num_features={self.num_features})"
 
 
-def _readable(words: Sequence[str]) -> list[str]:
-    """Words without lone surrogates, which stand for bytes that are not UTF-8, and which no hash can take."""
+def _hashable_text(words: Sequence[str]) -> list[str]:
+    """Replace lone surrogates, which stand for bytes that are not UTF-8 and cannot be hashed."""
     return [word.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for word in words]
 
 
@@ -113,7 +115,7 @@ def _load_library() -> tuple[ModuleType, ModuleType]:
         from sklearn.feature_extraction import text
     except ImportError as error:
         raise ImportError(
-            'The initializer "ngrams" stands on the library scikit-learn, which is missing: '
+            'The initializer "ngrams" needs the library scikit-learn, which is missing: '
             f'pip install "splitembed[ngrams]". ({error})',
             name="sklearn",
         ) from error

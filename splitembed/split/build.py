@@ -11,7 +11,7 @@ from splitembed.arrays import aligned_empty
 from splitembed.coverage import TableSizes, measure_coverage
 from splitembed.errors import NoMatchWarning, SplitError
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
-from splitembed.initializers.by_token import looks_at_tokens
+from splitembed.initializers.by_token import needs_tokens
 from splitembed.matching.match import Match, find_candidates
 from splitembed.split.checks import used_rows
 from splitembed.split.sources import zero_row_of
@@ -204,7 +204,7 @@ def _trainable_part(
     matched, _ = used_rows(known[known != _NONE], len(vectors))
     reference = vectors.take(matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)])
     oov = np.flatnonzero(trains)[~is_known]
-    by_letters = tokens.is_ordinary[oov] | (not looks_at_tokens(initializer))  # "[UNK]" is no word to look at
+    by_letters = tokens.is_ordinary[oov] | (not needs_tokens(initializer))  # "[UNK]" is no word to look at
     generator = np.random.default_rng(seed)
     for chosen, how in ((by_letters, initializer), (~by_letters, "uniform")):
         named = _spelled(tokens, oov[chosen])

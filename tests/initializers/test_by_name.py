@@ -1,4 +1,4 @@
-"""How rows start: the statistics, the seeds, what is read of a large reference, and what is refused."""
+"""Initial rows: statistics, seeds, the rows read of a large reference, and refused arguments."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def reference_rows(num_rows=500):
 
 
 @given(st.sampled_from(NAMES), st.integers(0, 5), st.integers(1, 5), st.integers(0, 2**32))
-def test_rows_are_finite_float32_of_the_asked_shape_and_follow_the_seed(name, num_rows, dim, seed):
+def test_rows_are_finite_float32_of_the_given_shape_and_follow_the_seed(name, num_rows, dim, seed):
     reference = np.random.default_rng(seed).standard_normal((3, dim)).astype(np.float32)
     rows = initialize_rows(name, num_rows, dim, reference=reference, seed=seed)
     assert (rows.dtype, rows.shape) == (np.float32, (num_rows, dim))
@@ -33,7 +33,7 @@ def test_rows_are_finite_float32_of_the_asked_shape_and_follow_the_seed(name, nu
     np.testing.assert_array_equal(rows, initialize_rows(name, num_rows, dim, reference=reference, seed=seed))
 
 
-def test_zeros_and_mean():
+def test_zeros_are_zero_and_mean_is_the_mean_in_float64():
     reference = reference_rows()
     assert not initialize_rows("zeros", 3, 4).any()
     mean = reference.astype(np.float64).mean(axis=0).astype(np.float32)
@@ -59,26 +59,27 @@ def test_normal_matches_each_dimension_of_the_reference():
     assert np.abs(columns).max() < 0.03
 
 
-def test_statistics_are_taken_in_float64():
-    reference = np.full((60_000, 1), 1000.1, np.float32)  # float32 sums of these are off in the third digit
+def test_statistics_are_computed_in_float64():
+    # float32 sums of these are wrong in the third digit.
+    reference = np.full((60_000, 1), 1000.1, np.float32)
     assert initialize_rows("mean", 1, 1, reference=reference)[0, 0] == np.float32(1000.1)
     np.testing.assert_allclose(initialize_rows("normal", 9, 1, reference=reference, seed=0), 1000.1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4"])
-def test_reference_of_any_float(dtype):
+def test_a_reference_can_have_any_float_dtype(dtype):
     reference = np.array([[1, 2], [3, 6]], dtype)
     assert initialize_rows("mean", 1, 2, reference=reference).tolist() == [[2, 4]]
 
 
-def test_reference_in_bfloat16():
+def test_a_reference_can_be_bfloat16():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     reference = np.array([[1, 2], [3, 6]], ml_dtypes.bfloat16)
     assert initialize_rows("mean", 1, 2, reference=reference).tolist() == [[2, 4]]
 
 
 class Watched:
-    """An array that tells which rows are read."""
+    """An array that records the rows read."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype, self.read = array, array.shape, array.dtype, []
@@ -103,7 +104,7 @@ def test_at_most_65536_evenly_spaced_rows_are_read(num_rows):
     assert num_rows - rows[-1] <= key.step
 
 
-def test_rows_of_a_memory_map_that_are_not_sampled_do_not_count(tmp_path):
+def test_only_sampled_rows_of_a_memory_map_count(tmp_path):
     reference = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (3 * MAX_REFERENCE_ROWS, 2))
     reference[:] = np.inf
     reference[::3] = [1.0, 2.0]
@@ -112,7 +113,7 @@ def test_rows_of_a_memory_map_that_are_not_sampled_do_not_count(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["normal", "mean"])
-def test_N3_rows_that_are_not_finite_do_not_count(name):
+def test_N3_rows_that_are_not_finite_are_ignored(name):
     clean = reference_rows(20)
     dirty = np.insert(clean, [0, 7, 7], [[np.nan, 0, 0, 0], [0, np.inf, 0, 0], [0, 0, 0, -np.inf]], axis=0)
     expected = initialize_rows(name, 3, 4, reference=clean, seed=5)
@@ -120,7 +121,7 @@ def test_N3_rows_that_are_not_finite_do_not_count(name):
 
 
 @pytest.mark.parametrize("name", ["uniform", "normal"])
-def test_other_seeds_give_other_rows_and_a_generator_goes_on(name):
+def test_seeds_and_successive_draws_give_different_rows(name):
     reference = reference_rows()
     first, second = (initialize_rows(name, 5, 4, reference=reference, seed=seed) for seed in (1, 2))
     assert (first != second).all()
@@ -133,9 +134,9 @@ def test_other_seeds_give_other_rows_and_a_generator_goes_on(name):
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        (None, "needs pretrained rows to match, and there are none. Use"),
-        (np.empty((0, 2), np.float32), "there are none"),
-        (np.full((3, 2), np.nan, np.float32), "each of the 3 rows read holds NaN or infinity"),
+        (None, "needs `reference` rows. Received: none. Use"),
+        (np.empty((0, 2), np.float32), "Received: none"),
+        (np.full((3, 2), np.nan, np.float32), "NaN or infinity in each of the 3 rows read"),
         (
             np.zeros((3, 4), np.float32),
             r"floats of shape \(num_reference, 2\). Received: shape \(3, 4\)",
@@ -145,22 +146,22 @@ def test_other_seeds_give_other_rows_and_a_generator_goes_on(name):
         (np.zeros((3, 2), np.uint16), "dtype uint16"),
     ],
 )
-def test_refused_references(name, reference, message):
+def test_invalid_references_are_refused(name, reference, message):
     with pytest.raises(SplitError, match=message):
         initialize_rows(name, 1, 2, reference=reference)
 
 
 def test_statistics_beyond_float32_are_refused():
-    with pytest.raises(SplitError, match="The initializer 'normal' gave values that are not finite in float32"):
+    with pytest.raises(SplitError, match="The initializer 'normal' must return values that are finite in float32"):
         initialize_rows("normal", 100, 1, reference=np.array([[-1e38], [3e38], [3e38]], np.float32) * 1.1, seed=0)
 
 
-def test_no_rows_need_no_reference():
+def test_zero_rows_need_no_reference():
     assert initialize_rows("normal", 0, 3).shape == (0, 3)
 
 
 @pytest.mark.parametrize(("num_rows", "dim"), [(-1, 2), (2, 0)])
-def test_refused_shapes(num_rows, dim):
+def test_invalid_shapes_are_refused(num_rows, dim):
     with pytest.raises(SplitError, match=rf"Received: \({num_rows}, {dim}\)"):
         initialize_rows("zeros", num_rows, dim)
 
@@ -168,12 +169,12 @@ def test_refused_shapes(num_rows, dim):
 # Callables and Keras
 
 
-def test_a_callable_gets_shape_and_dtype_and_its_array_is_copied():
-    own = np.arange(6, dtype=np.float32).reshape(2, 3)
-    rows = initialize_rows(lambda shape, dtype=None: own if (shape, dtype) == ((2, 3), "float32") else None, 2, 3)
-    np.testing.assert_array_equal(rows, own)
+def test_a_callable_is_given_shape_and_dtype_and_its_array_is_copied():
+    made = np.arange(6, dtype=np.float32).reshape(2, 3)
+    rows = initialize_rows(lambda shape, dtype=None: made if (shape, dtype) == ((2, 3), "float32") else None, 2, 3)
+    np.testing.assert_array_equal(rows, made)
     assert rows.dtype == np.float32
-    assert not np.shares_memory(rows, own)
+    assert not np.shares_memory(rows, made)
 
 
 @pytest.mark.parametrize(
@@ -184,22 +185,22 @@ def test_a_callable_gets_shape_and_dtype_and_its_array_is_copied():
         (0.0, r"Received: shape \(\)"),
         (np.zeros((2, 3), complex), "dtype complex128"),
         (np.full((2, 3), "0"), "dtype <U1"),
-        (np.full((2, 3), np.nan), "gave values that are not finite in float32"),
-        (np.full((2, 3), 1e300), "gave values that are not finite in float32"),
+        (np.full((2, 3), np.nan), "must return values that are finite in float32"),
+        (np.full((2, 3), 1e300), "must return values that are finite in float32"),
     ],
 )
-def test_refused_results(result, message):
+def test_invalid_results_are_refused(result, message):
     with pytest.raises(SplitError, match=message):
         initialize_rows(lambda shape, dtype: result, 2, 3)
 
 
 @pytest.mark.parametrize("initializer", [None, 3, np.zeros((2, 3)), {"class_name": "Zeros"}])
-def test_refused_kinds(initializer):
+def test_other_types_are_refused(initializer):
     with pytest.raises(SplitError, match=f"must be a name or a callable .* Received: {type(initializer).__name__}."):
         initialize_rows(initializer, 2, 3)
 
 
-def test_keras_objects_carry_their_own_seed():
+def test_keras_objects_keep_their_seed():
     import keras
 
     initializer = keras.initializers.GlorotNormal(seed=11)
@@ -210,7 +211,7 @@ def test_keras_objects_carry_their_own_seed():
 
 
 @pytest.mark.parametrize("name", ["glorot_uniform", "RandomNormal", "ones", "orthogonal", "identity"])
-def test_names_that_keras_knows_follow_our_seed(name):
+def test_names_of_keras_follow_the_given_seed(name):
     first, again, other = (initialize_rows(name, 6, 4, seed=seed) for seed in (1, 1, 2))
     assert (first.dtype, first.shape) == (np.float32, (6, 4))
     np.testing.assert_array_equal(first, again)
@@ -225,8 +226,8 @@ def test_a_name_of_keras_draws_from_the_generator():
 
 
 @pytest.mark.parametrize("name", ["glorot", "", "Mean", "get", "constant"])
-def test_unknown_names_are_told_the_known_ones(name):
-    with pytest.raises(SplitError, match=f"The name '{name}' alone makes no initializer. Names: ") as caught:
+def test_an_unknown_name_is_refused_with_the_known_ones(name):
+    with pytest.raises(SplitError, match=f"must be a known name, or an object. Received: '{name}'. Names: ") as caught:
         initialize_rows(name, 0, 4)
     names = str(caught.value).partition("Names: ")[2].partition(".")[0].split(", ")
     assert {*NAMES, "subwords", "ngrams", "glorot_uniform", "he_normal"} <= set(names)
@@ -235,14 +236,14 @@ def test_unknown_names_are_told_the_known_ones(name):
         initialize_rows(known, 0, 4)
 
 
-def test_a_class_instead_of_an_object_is_refused():
+def test_a_class_is_refused():
     import keras
 
-    with pytest.raises(SplitError, match=r"The initializer is a class: pass an instance, HeNormal\(\.\.\.\)"):
+    with pytest.raises(SplitError, match=r"must be an instance. Received: the class HeNormal. Pass HeNormal\(\.\.\.\)"):
         initialize_rows(keras.initializers.HeNormal, 2, 3)
 
 
-def test_own_names_need_no_keras():
+def test_names_of_this_package_do_not_import_keras():
     code = """
 import sys
 from splitembed.initializers.by_name import initialize_rows
@@ -254,17 +255,17 @@ print("loaded:", *{"keras", "tensorflow"} & sys.modules.keys())"""
     assert (done.stdout, done.stderr) == ("loaded:\n", "")
 
 
-# Initializers that look at the tokens
+# Initializers that use the tokens
 
 
 class Lengths:
-    """Rows that say how the tokens are called, whether words are known, and one number by chance."""
+    """Rows of the length of the token, whether words are known, and a random number."""
 
     def make_rows(self, tokens, known, generator):
         return np.array([[len(token), known is not None, generator.random()] for token in tokens])
 
 
-def test_an_object_makes_rows_from_the_tokens():
+def test_an_object_makes_rows_from_tokens():
     rows = initialize_rows(Lengths(), ["a", "the"], 3, seed=4)
     assert rows.dtype == np.float32 and rows[:, :2].tolist() == [[1, 0], [3, 0]]
     np.testing.assert_array_equal(rows, initialize_rows(Lengths(), ("a", "the"), 3, seed=4))
@@ -274,7 +275,7 @@ def test_an_object_makes_rows_from_the_tokens():
 
 
 @pytest.mark.parametrize("name", [*NAMES, "glorot_uniform"])
-def test_tokens_in_place_of_their_number(name):
+def test_other_initializers_accept_tokens_or_their_number(name):
     reference = reference_rows()
     rows = initialize_rows(name, 3, 4, reference=reference, seed=1)
     for tokens in (["a", "b", "c"], ("a", "b", "c"), Words.from_list("abc")):
@@ -283,25 +284,27 @@ def test_tokens_in_place_of_their_number(name):
 
 
 @pytest.mark.parametrize("initializer", ["subwords", "ngrams", Lengths()])
-def test_no_tokens_need_nothing(initializer):
+def test_zero_tokens_need_no_known_words(initializer):
     assert initialize_rows(initializer, [], 3).shape == initialize_rows(initializer, 0, 3).shape == (0, 3)
 
 
 @pytest.mark.parametrize("initializer", ["subwords", "ngrams", Lengths()])
-def test_a_number_in_place_of_tokens_is_refused(initializer):
-    with pytest.raises(SplitError, match="looks at the tokens. Received: their number, 2. Pass a sequence of tokens"):
+def test_a_number_of_tokens_is_refused_by_initializers_that_use_them(initializer):
+    with pytest.raises(
+        SplitError, match="must be a sequence of tokens for the initializer .* Received: their number, 2"
+    ):
         initialize_rows(initializer, 2, 3)
 
 
 @pytest.mark.parametrize("name", ["subwords", "ngrams"])
-def test_names_that_need_known_words(name):
-    with pytest.raises(SplitError, match=f'The initializer "{name}" needs known words, and there are none'):
+def test_missing_known_words_are_refused(name):
+    with pytest.raises(SplitError, match=f'The initializer "{name}" needs `known` words. Received: None'):
         initialize_rows(name, ["a"], 3)
 
 
 @pytest.mark.parametrize("tokens", ["the", b"the"])
-def test_a_string_is_no_sequence_of_tokens(tokens):
-    with pytest.raises(SplitError, match="must be a sequence of tokens or their number. Received: b?'the'"):
+def test_a_string_in_place_of_tokens_is_refused(tokens):
+    with pytest.raises(SplitError, match="must be a sequence of tokens, or their number. Received: b?'the'"):
         initialize_rows("zeros", tokens, 3)
 
 
@@ -315,13 +318,13 @@ def test_rows_made_from_tokens_are_checked():
 
     with pytest.raises(SplitError, match=r"must return numbers of shape \(1, 2\). Received: shape \(2, 1\)"):
         initialize_rows(Wrong(np.zeros((2, 1))), ["a"], 2)
-    with pytest.raises(SplitError, match="gave values that are not finite in float32"):
+    with pytest.raises(SplitError, match="must return values that are finite in float32"):
         initialize_rows(Wrong(np.full((1, 2), np.nan)), ["a"], 2)
-    with pytest.raises(SplitError, match=r"The initializer is a class: pass an instance, Wrong\(\.\.\.\)"):
+    with pytest.raises(SplitError, match=r"must be an instance. Received: the class Wrong. Pass Wrong\(\.\.\.\)"):
         initialize_rows(Wrong, ["a"], 2)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "x"])
-def test_a_seed_that_is_none_is_refused(seed):
+def test_an_invalid_seed_is_refused(seed):
     with pytest.raises(SplitError, match=r"`seed` must be an integer, 0 or more.* Received: "):
         initialize_rows("uniform", 1, 1, seed=seed)
