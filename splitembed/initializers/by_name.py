@@ -20,7 +20,7 @@ from splitembed.vectors import WordVectors
 
 # The standard error of a mean of so many rows is 1/256 of the standard deviation.
 MAX_REFERENCE_ROWS = 65_536
-OWN_NAMES = ("zeros", "uniform", "normal", "mean")
+BUILT_IN_NAMES = ("zeros", "uniform", "normal", "mean")
 # The limit of Keras's "uniform" initializer.
 UNIFORM_LIMIT = 0.05
 
@@ -70,13 +70,13 @@ def initialize_rows(
     if num_rows < 0 or dim < 1:
         raise SplitError(f"The shape of the rows must be at least (0, 1). Received: ({num_rows}, {dim}).")
     generator = _generator(seed)
-    own_name = initializer if isinstance(initializer, str) and initializer in OWN_NAMES else None
+    built_in_name = initializer if isinstance(initializer, str) and initializer in BUILT_IN_NAMES else None
     by_token = needs_tokens(initializer)
-    called = None if own_name or by_token else _find_callable(initializer, generator)
+    called = None if built_in_name or by_token else _find_callable(initializer, generator)
     if num_rows == 0:
         return np.empty((0, dim), np.float32)
-    if own_name:
-        rows = _own_rows(own_name, (num_rows, dim), reference, generator)
+    if built_in_name:
+        rows = _built_in_rows(built_in_name, (num_rows, dim), reference, generator)
     elif by_token:
         made = make_token_rows(initializer, tokens, known, generator)
         rows = _checked_rows(made, (num_rows, dim), initializer)
@@ -119,7 +119,7 @@ def _find_callable(initializer: Any, generator: np.random.Generator) -> Any:
     return initializer
 
 
-def _own_rows(name: str, shape: tuple[int, int], reference: Any, generator: np.random.Generator) -> Rows:
+def _built_in_rows(name: str, shape: tuple[int, int], reference: Any, generator: np.random.Generator) -> Rows:
     if name == "zeros":
         return np.zeros(shape, np.float32)
     if name == "uniform":
@@ -174,7 +174,7 @@ def _named_in_keras(name: str, generator: np.random.Generator) -> Any:
         initializer = keras.initializers.get(name)
     # "constant" raises KeyError, because its value is missing.
     except (ValueError, KeyError):
-        names = ", ".join(sorted({*OWN_NAMES, *TOKEN_NAMES, *_keras_names(keras.initializers)} - {name}))
+        names = ", ".join(sorted({*BUILT_IN_NAMES, *TOKEN_NAMES, *_keras_names(keras.initializers)} - {name}))
         raise SplitError(
             f"`initializer` must be a known name, or an object. Received: {name!r}. Names: {names}."
         ) from None
