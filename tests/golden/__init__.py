@@ -1,4 +1,4 @@
-"""Files of every format version, kept for good: what was written once must stay readable.
+"""Golden files: one of every format version, which must stay readable.
 
 `make golden` writes those of the present version again; the files of older versions are never touched. A missing file
 fails its test and is never made by it.

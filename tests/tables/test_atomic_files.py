@@ -1,4 +1,4 @@
-"""A reader sees the old file or the new one: whatever fails, whenever, the old one stays whole."""
+"""A reader sees the old file or the new one, whenever writing fails."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ WRITERS = ["write_frozen", "FrozenWriter", "write_trainable"]
 
 
 class Interruption(BaseException):
-    """Like KeyboardInterrupt: no ordinary exception."""
+    """An exception outside `Exception`, like KeyboardInterrupt."""
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -73,7 +73,7 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
 KILLED = """
 import os, signal, sys
 import numpy as np
-from splitembed.tables import files, spool
+from splitembed.tables import atomic_files as files, spool
 
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -114,7 +114,7 @@ def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch, wr
     assert done[2:] == [tmp_path]
 
 
-def test_a_folder_that_cannot_be_synchronised_is_no_failure(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_synchronised_is_accepted(tmp_path, monkeypatch):
     synchronize = files_module._synchronize
 
     def refuse_folders(path):
@@ -129,7 +129,8 @@ def test_a_folder_that_cannot_be_synchronised_is_no_failure(tmp_path, monkeypatc
 
 def test_a_mapped_table_outlives_its_file(tmp_path):
     path = tmp_path / "table.h5"
-    rows = np.random.default_rng(0).standard_normal((5_000, 40)).astype(np.float32)  # many pages, most untouched
+    # Many pages, most untouched.
+    rows = np.random.default_rng(0).standard_normal((5_000, 40)).astype(np.float32)
     write_frozen(path, rows)
     first = open_frozen(path)
     write_frozen(path, rows + 1)
@@ -141,7 +142,7 @@ def test_a_mapped_table_outlives_its_file(tmp_path):
     assert same_bits(second.vectors, rows + 1)
 
 
-def test_a_symbolic_link_stays_and_its_target_is_replaced(tmp_path):
+def test_the_target_of_a_symbolic_link_is_replaced(tmp_path):
     (tmp_path / "store").mkdir()
     write_frozen(tmp_path / "store" / "table.h5", OLD)
     (tmp_path / "link.h5").symlink_to("store/table.h5")
@@ -154,7 +155,7 @@ def test_a_symbolic_link_stays_and_its_target_is_replaced(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="no such rights elsewhere")
 @pytest.mark.parametrize("writer", WRITERS)
-def test_others_may_read_a_file_as_far_as_the_umask_lets_them(tmp_path, writer):
+def test_the_umask_decides_who_can_read_a_new_file(tmp_path, writer):
     before = os.umask(0o022)
     try:
         write_with(writer, tmp_path / "table.h5", NEW)
@@ -173,6 +174,6 @@ def test_the_same_table_makes_the_same_bytes(tmp_path, writer):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe")
 def test_a_pipe_or_device_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="A device or pipe, which a file would replace"):
+    with pytest.raises(OSError, match="A device or pipe cannot be replaced"):
         write_frozen(tmp_path / "pipe", np.eye(2, dtype=np.float32))
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)

@@ -1,4 +1,4 @@
-"""Files of every format version stay readable, and what is written today is what the golden files hold."""
+"""Golden files: every format version stays readable, and the present version is written byte for byte."""
 
 import h5py
 import numpy as np
@@ -56,7 +56,7 @@ def test_float32():
         ("int8", np.array(INT8_ROWS, np.int8), [[63.5, -63.5, 0.0], [2.0, 4.0, 6.0]]),
     ],
 )
-def test_fewer_bits(dtype, stored, widened):
+def test_low_precision(dtype, stored, widened):
     table = open_frozen(path_of(f"frozen-{dtype}"), verify=True)
     assert same_bits(table.vectors, stored)
     assert table.dtype == dtype
@@ -108,7 +108,7 @@ def contents_of(path):
 
 
 @pytest.mark.parametrize(("name", "version"), PLACES)
-def test_what_is_written_today_is_what_the_golden_file_holds(tmp_path, name, version):
+def test_files_are_written_as_the_golden_files(tmp_path, name, version):
     write_all(tmp_path)
     written = contents_of(path_of(name, version, tmp_path))
     assert written == contents_of(path_of(name, version))

@@ -1,4 +1,4 @@
-"""Many readers, one writer, forked children: each reads right values or is told clearly why not (CASES P5)."""
+"""Many readers, one writer, forked children: right values, or an error that gives the reason (CASES P5)."""
 
 import subprocess
 import sys
@@ -25,13 +25,13 @@ def path(tmp_path):
 
 
 def python(code, *arguments):
-    """Run code in a fresh interpreter, where no thread of another library is in the way of a fork."""
+    """Run code in a new interpreter, which has no threads of other libraries, so that it can fork."""
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
 
 
-def test_P5_our_own_writer_disturbs_no_reader(path):
+def test_P5_our_own_writer_does_not_disturb_readers(path):
     with FrozenWriter(path) as writer:
         writer.append(["new"], ROWS[:1])
         assert same_bits(open_frozen(path, verify=True).vectors, ROWS)
@@ -40,13 +40,13 @@ def test_P5_our_own_writer_disturbs_no_reader(path):
 
 @posix
 @pytest.mark.parametrize("mode", ["r+", "w"])
-def test_P5_a_foreign_writer_in_this_process_is_told_clearly(path, mode):
+def test_P5_a_file_open_for_writing_in_this_process_is_refused(path, mode):
     with h5py.File(path, mode), pytest.raises(TableFormatError, match=r"frozen\.h5 is open for writing elsewhere"):
         open_frozen(path)
 
 
 @posix
-def test_P5_a_foreign_writer_in_another_process_is_told_clearly(path):
+def test_P5_a_file_open_for_writing_in_another_process_is_refused(path):
     code = "import h5py, sys\nfile = h5py.File(sys.argv[1], 'r+')\nprint('open', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=-1, stdout=-1, text=True) as writer:
         assert writer.stdout.readline() == "open\n"
@@ -80,7 +80,7 @@ def write_any(path, rows):
 @posix
 @pytest.mark.parametrize(("name", "opens"), [("frozen.h5", open_frozen), ("trainable.h5", open_trainable)])
 def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(tmp_path, name, opens):
-    """The map keeps the lock of a reader, so that no tool changes rows under it; replacing the file is free."""
+    """The map keeps the lock of a reader, so that no tool changes its rows; the file can be replaced."""
     path = tmp_path / name
     write_any(path, ROWS)
     table = opens(path)
