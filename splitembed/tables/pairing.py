@@ -119,11 +119,11 @@ def _candidates(path: Path, trainable: TrainableTable) -> Iterator[Path]:
 
 
 def _not_found(path: Path, trainable: TrainableTable) -> str:
-    places = [f"at {candidate}" for candidate in _beside_and_recorded(path, trainable)]
+    paths = [f"at {candidate}" for candidate in _beside_and_recorded(path, trainable)]
     if search_path():
-        places.append(f"in the folders of {SEARCH_PATH} ({os.environ[SEARCH_PATH]})")
+        paths.append(f"in the folders of {SEARCH_PATH} ({os.environ[SEARCH_PATH]})")
     return (
-        f"The frozen table {trainable.frozen_fingerprint} of {path} was not found {', nor '.join(places)}. Pass "
+        f"The frozen table {trainable.frozen_fingerprint} of {path} was not found {', nor '.join(paths)}. Pass "
         f"its path as `frozen`, or list its folder in the environment variable {SEARCH_PATH}."
     )
 

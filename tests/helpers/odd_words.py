@@ -28,8 +28,3 @@ def float32_rows(num_rows: int | st.SearchStrategy[int], dim: int | st.SearchStr
 
 def _strategy(value):
     return st.just(value) if isinstance(value, int) else value
-
-
-def same_bits(left, right) -> bool:
-    """Equal in shape, dtype and every bit: NaN equals itself here, and -0.0 is not 0.0."""
-    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()

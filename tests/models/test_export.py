@@ -11,8 +11,9 @@ import tensorflow as tf
 from splitembed import SplitEmbedding, SplitReversibleEmbedding, SplitTable, save_trainable, tables, to_dense
 from splitembed.errors import MissingTableError, SplitError, TableFormatError
 from splitembed.lookup.context import exports_fixed_shapes
+from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
-from tests.helpers.models import IDS, TARGETS, WORDS, embeddings_in, functional, make_split, same_bits, sequential
+from tests.helpers.models import IDS, TARGETS, WORDS, embeddings_in, functional, make_split, sequential
 
 
 @pytest.fixture(scope="module")

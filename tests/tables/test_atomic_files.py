@@ -12,7 +12,7 @@ import pytest
 
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import atomic_files as files_module
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
 OLD, NEW = np.zeros((4, 2), np.float32), np.ones((4, 2), np.float32)
@@ -65,9 +65,9 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     monkeypatch.undo()
     assert os.listdir(tmp_path) == (["table.h5"] if existing else [])
     if existing:
-        assert same_bits(open_with(writer, path).vectors, OLD)
+        same_bits(open_with(writer, path).vectors, OLD)
     write_with(writer, path, NEW)
-    assert same_bits(open_with(writer, path).vectors, NEW)
+    same_bits(open_with(writer, path).vectors, NEW)
 
 
 KILLED = """
@@ -95,12 +95,12 @@ def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, place):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, env=environment, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert same_bits(open_with(writer, path).vectors, OLD)
+    same_bits(open_with(writer, path).vectors, OLD)
     left = sorted(os.listdir(tmp_path))
     assert left[-1] == "table.h5"
     assert all(name.startswith(".table.h5.") and name.endswith(".tmp") for name in left[:-1])
     write_with(writer, path, NEW)
-    assert same_bits(open_with(writer, path).vectors, NEW)
+    same_bits(open_with(writer, path).vectors, NEW)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -138,8 +138,8 @@ def test_a_mapped_table_outlives_its_file(tmp_path):
     path.unlink()
     assert first.mapped
     assert second.mapped
-    assert same_bits(first.vectors, rows)
-    assert same_bits(second.vectors, rows + 1)
+    same_bits(first.vectors, rows)
+    same_bits(second.vectors, rows + 1)
 
 
 def test_the_target_of_a_symbolic_link_is_replaced(tmp_path):
@@ -149,7 +149,7 @@ def test_the_target_of_a_symbolic_link_is_replaced(tmp_path):
     for writer in ("write_frozen", "FrozenWriter"):
         write_with(writer, tmp_path / "link.h5", NEW)
         assert (tmp_path / "link.h5").is_symlink()
-        assert same_bits(open_frozen(tmp_path / "store" / "table.h5").vectors, NEW)
+        same_bits(open_frozen(tmp_path / "store" / "table.h5").vectors, NEW)
         assert os.listdir(tmp_path / "store") == ["table.h5"]
 
 

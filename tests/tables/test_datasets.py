@@ -122,10 +122,10 @@ from splitembed.tables import open_trainable
 
 path, changed = sys.argv[1:]
 content, whole, refused, count = open(path, "rb").read(), open_trainable(path), 0, 0
-for place in range(len(content)):
-    if content[place] and place % 2 or place % 199 == 0:
+for position in range(len(content)):
+    if content[position] and position % 2 or position % 199 == 0:
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[position] ^= 1 << position % 8
         open(changed, "wb").write(flipped)
         count += 1
         for verify in (True, False):
@@ -134,7 +134,7 @@ for place in range(len(content)):
             except TableFormatError as error:
                 refused += verify
             else:
-                assert not verify or (found.remap == whole.remap).all(), place
+                assert not verify or (found.remap == whole.remap).all(), position
 print("done", count, refused)
 """
 

@@ -35,11 +35,11 @@ def trainable(tmp_path):
 
 
 def test_a_table_is_found_under_any_name_in_any_folder(folders, trainable):
-    fingerprint = write_frozen(folders[1] / "whatever.h5", ROWS)
+    fingerprint = write_frozen(folders[1] / "another.h5", ROWS)
     write_frozen(folders[0] / "other.h5", ROWS + 1)
-    assert list(find_frozen(fingerprint)) == [folders[1] / "whatever.h5"]
+    assert list(find_frozen(fingerprint)) == [folders[1] / "another.h5"]
     _, frozen = open_pair(trainable, verify=True)
-    assert frozen.path == folders[1] / "whatever.h5"
+    assert frozen.path == folders[1] / "another.h5"
     assert frozen.vectors.tobytes() == ROWS.tobytes()
 
 
@@ -86,8 +86,8 @@ def test_a_table_that_is_being_written_is_skipped(folders):
 def test_the_message_for_a_missing_table_names_every_searched_path(folders, trainable, monkeypatch):
     with pytest.raises(FileNotFoundError) as caught:
         open_pair(trainable)
-    for told in (str(trainable / "frozen.h5"), "once.h5", *map(str, folders), "`frozen`", "SPLITEMBED_PATH"):
-        assert told in str(caught.value)
+    for part in (str(trainable / "frozen.h5"), "once.h5", *map(str, folders), "`frozen`", "SPLITEMBED_PATH"):
+        assert part in str(caught.value)
     monkeypatch.delenv("SPLITEMBED_PATH")
     with pytest.raises(FileNotFoundError, match="or list its folder in the environment variable SPLITEMBED_PATH"):
         open_pair(trainable)

@@ -13,7 +13,7 @@ import pytest
 from splitembed.errors import TableFormatError
 from splitembed.tables import fingerprint_rows, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import mapping as mapping_module
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROWS = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
 
@@ -71,7 +71,7 @@ def test_every_layout_shows_the_right_rows_at_an_aligned_address(tmp_path, creat
     write_by_hand(tmp_path / "frozen.h5", create, **options)
     table = open_frozen(tmp_path / "frozen.h5", verify=verify)
     assert table.mapped == mapped
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert table.vectors.ctypes.data % 64 == 0
     assert table.vectors.flags.c_contiguous
     assert table.vectors.dtype.isnative
@@ -89,7 +89,7 @@ def test_memory_mapping_can_be_switched_off(tmp_path):
     write_frozen(tmp_path / "frozen.h5", ROWS)
     table = open_frozen(tmp_path / "frozen.h5", memory_map=False)
     assert not table.mapped
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert table.vectors.ctypes.data % 64 == 0
 
 
@@ -102,7 +102,7 @@ def test_writing_through_the_map_stays_private(tmp_path):
         base = base.base
     base[...] = 7
     assert (table.vectors == 7).all()
-    assert same_bits(open_frozen(tmp_path / "frozen.h5", verify=True).vectors, ROWS)
+    same_bits(open_frozen(tmp_path / "frozen.h5", verify=True).vectors, ROWS)
 
 
 @pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="this system takes no advice")
@@ -116,7 +116,7 @@ def test_reading_ahead_is_switched_off(tmp_path, monkeypatch):
 
     monkeypatch.setattr(mapping_module.mmap, "mmap", Recorder)
     write_frozen(tmp_path / "frozen.h5", ROWS)
-    assert same_bits(open_frozen(tmp_path / "frozen.h5").vectors, ROWS)
+    same_bits(open_frozen(tmp_path / "frozen.h5").vectors, ROWS)
     assert advice == [mmap.MADV_RANDOM]
     write_trainable(tmp_path / "trainable.h5", ROWS, [0], frozen_fingerprint="sha256:")
     assert open_trainable(tmp_path / "trainable.h5").mapped

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from splitembed.errors import SplitError, TableFormatError, TokenIdError
 from splitembed.tables import FrozenTable, FrozenWriter, open_frozen, write_frozen
 from splitembed.words import Words
-from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows
 
 ROWS = np.arange(15, dtype=np.float32).reshape(5, 3)
 
@@ -31,7 +32,7 @@ def test_write_then_open_is_the_identity(tmp_path_factory, table):
     fingerprint = write_frozen(path, rows, words=words, source="drawn")
     for memory_map in (True, False):
         opened = open_frozen(path, verify=True, memory_map=memory_map)
-        assert same_bits(opened.vectors, rows)
+        same_bits(opened.vectors, rows)
         assert opened.words == words
         assert opened.mapped == (memory_map and len(rows) > 0)
         assert (opened.num_frozen, opened.dim, opened.dtype) == (*rows.shape, "float32")
@@ -52,7 +53,7 @@ def test_a_table_streamed_in_blocks_is_the_table_written_at_once(tmp_path_factor
         assert streamed.zero_row == len(rows)
         rows, words = np.vstack([rows, np.zeros((1, rows.shape[1]), np.float32)]), [*words, ""]
     assert write_frozen(folder / "b.h5", rows, words=words) == streamed.fingerprint == writer.fingerprint
-    assert same_bits(streamed.vectors, rows)
+    same_bits(streamed.vectors, rows)
     assert streamed.words == words
     assert writer.num_frozen == len(rows)
 
@@ -76,8 +77,8 @@ def test_P2_words_are_datasets_and_not_attributes(tmp_path, num_words):
 def test_P3_rows_are_returned_in_the_given_order(tmp_path):
     write_frozen(tmp_path / "frozen.h5", ROWS)
     table = open_frozen(tmp_path / "frozen.h5")
-    assert same_bits(table.take([3, 1, 1]), ROWS[[3, 1, 1]])
-    assert same_bits(table.take(np.array([[4], [0]], np.uint8)), ROWS[[[4], [0]]])
+    same_bits(table.take([3, 1, 1]), ROWS[[3, 1, 1]])
+    same_bits(table.take(np.array([[4], [0]], np.uint8)), ROWS[[[4], [0]]])
     assert table.take([]).shape == (0, 3)
     assert table.take(2).tolist() == ROWS[2].tolist()
 
@@ -100,7 +101,7 @@ def test_rows_must_be_integers(rows):
 def test_taken_rows_are_a_copy():
     table = FrozenTable(ROWS.copy(), "sha256:")
     table.take([0])[:] = 9
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
 
 
 def test_vectors_are_read_only(tmp_path):

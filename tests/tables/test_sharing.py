@@ -10,7 +10,7 @@ import pytest
 
 from splitembed.errors import TableFormatError
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
 ROWS = np.random.default_rng(0).standard_normal((1_000, 8)).astype(np.float32)
@@ -34,7 +34,7 @@ def python(code, *arguments):
 def test_P5_our_own_writer_does_not_disturb_readers(path):
     with FrozenWriter(path) as writer:
         writer.append(["new"], ROWS[:1])
-        assert same_bits(open_frozen(path, verify=True).vectors, ROWS)
+        same_bits(open_frozen(path, verify=True).vectors, ROWS)
     assert open_frozen(path, verify=True).words == ["new"]
 
 
@@ -54,20 +54,20 @@ def test_P5_a_file_open_for_writing_in_another_process_is_refused(path):
             open_frozen(path)
         writer.communicate("")
     assert writer.returncode == 0
-    assert same_bits(open_frozen(path, verify=True).vectors, ROWS)
+    same_bits(open_frozen(path, verify=True).vectors, ROWS)
 
 
 def test_P5_readers_share(path):
     mine = open_frozen(path)
     with h5py.File(path) as foreign:
         again = open_frozen(path)
-        assert same_bits(foreign["vectors"][:], again.vectors)
+        same_bits(foreign["vectors"][:], again.vectors)
     code = (
         "import sys\nfrom splitembed.tables import open_frozen\nprint(open_frozen(sys.argv[1], verify=True).words[-1])"
     )
     done = python(code, path)
     assert done.stdout == "word 999\n", done.stderr
-    assert same_bits(mine.vectors, ROWS)
+    same_bits(mine.vectors, ROWS)
 
 
 def write_any(path, rows):
@@ -88,10 +88,10 @@ def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(tmp_path, name, opens):
     with pytest.raises(BlockingIOError):
         h5py.File(path, "r+")
     write_any(path, ROWS + 1)
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     with h5py.File(path, "r+") as file:
         file["vectors"][0] = 0
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
 
 
 @posix

@@ -20,7 +20,8 @@ from splitembed.tables import (
     write_frozen,
     write_trainable,
 )
-from tests.helpers.odd_words import float32_rows, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.odd_words import float32_rows
 
 FROZEN, OTHER = "sha256:" + "0" * 64, "sha256:" + "1" * 64
 ROWS = np.array([[0.5, 1.5], [2.5, 3.5]], np.float32)
@@ -41,7 +42,7 @@ def test_ten_new_tokens_on_256_000_take_some_kilobytes(tmp_path):
     write_trainable(path, np.ones((10, 64), np.float32), remap, frozen_fingerprint=FROZEN)
     assert path.stat().st_size < 20_000
     table = open_trainable(path, verify=True)
-    assert same_bits(table.remap, remap)
+    same_bits(table.remap, remap)
     assert table.remap_fingerprint == fingerprint_remap(remap)
     # The rows are contiguous in the file.
     assert table.mapped == (os.name == "posix")
@@ -70,7 +71,7 @@ def test_a_remap_is_compressed_if_most_rows_are_consecutive(tmp_path, remap, com
         assert (stored.compression, stored.shuffle) == (("gzip", True) if compressed else (None, False))
         assert stored.id.get_storage_size() <= (0.2 if compressed else 1) * 4 * len(remap)
         assert (stored.id.get_offset() is None) == compressed
-    assert same_bits(open_trainable(path, verify=True).remap, remap.astype(np.int32))
+    same_bits(open_trainable(path, verify=True).remap, remap.astype(np.int32))
 
 
 def test_a_compressed_remap_is_written_and_read_in_little_memory(tmp_path):
@@ -79,7 +80,7 @@ def test_a_compressed_remap_is_written_and_read_in_little_memory(tmp_path):
         write_trainable(tmp_path / "trainable.h5", np.ones((10, 1)), remap, frozen_fingerprint=FROZEN)
     with PeakMemory() as reading:
         found = open_trainable(tmp_path / "trainable.h5").remap
-    assert same_bits(found, remap)
+    same_bits(found, remap)
     assert writing.growth is None or writing.growth < 12_000_000
     assert reading.growth is None or reading.growth < remap.nbytes + 12_000_000
 
@@ -91,8 +92,8 @@ def two_tables(draw):
     tables = []
     for frozen in (FROZEN, OTHER):
         rows = draw(float32_rows(st.integers(0, 4), st.just(dim)))
-        places = st.integers(-len(rows), 2**31 - 1)
-        remap = np.array(draw(st.lists(places, min_size=num_tokens, max_size=num_tokens)), np.int32)
+        numbers = st.integers(-len(rows), 2**31 - 1)
+        remap = np.array(draw(st.lists(numbers, min_size=num_tokens, max_size=num_tokens)), np.int32)
         padding = draw(st.none() | st.integers(0, num_tokens - 1)) if num_tokens else None
         tables.append(TrainableTable(rows, remap, frozen, padding=padding))
     return tables
@@ -106,8 +107,8 @@ def test_two_tables_are_read_from_one_file(tmp_path_factory, tables):
     write(path, first, second)
     found = open_trainable(path, verify=True)
     for table, expected in ((found, first), (found.reverse, second)):
-        assert same_bits(table.vectors, expected.vectors)
-        assert same_bits(table.remap, expected.remap)
+        same_bits(table.vectors, expected.vectors)
+        same_bits(table.remap, expected.remap)
         assert (table.padding, table.frozen_fingerprint) == (expected.padding, expected.frozen_fingerprint)
         assert table.fingerprint == fingerprint_rows(expected.vectors)
         assert table.remap_fingerprint == fingerprint_remap(expected.remap)
