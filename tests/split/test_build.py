@@ -25,17 +25,27 @@ def build(vocabulary=VOCABULARY, source=VECTORS, **options) -> SplitTable:
     return build_split(vocabulary, source, **{"oov_initializer": "zeros", "seed": 0, **options})
 
 
-@pytest.fixture(params=["dict", "pair", "text", "frozen.h5"])
-def source(request, tmp_path):
-    """Return the same vectors as each kind of source."""
-    if request.param == "pair":
-        return list(VECTORS), np.array(list(VECTORS.values()), np.float32)
+@pytest.fixture
+def text(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("".join(f"{word} {a} {b}\n" for word, (a, b) in VECTORS.items() if word))
-    if request.param == "frozen.h5":
-        save_frozen(tmp_path / "glove.h5", path)
-        return tmp_path / "glove.h5"
-    return VECTORS if request.param == "dict" else path
+    return path
+
+
+@pytest.fixture(params=["dict", "frozen.h5"])
+def source(request, tmp_path, text):
+    """Return the same vectors in memory and as a shared table."""
+    if request.param == "dict":
+        return VECTORS
+    save_frozen(tmp_path / "glove.h5", text)
+    return tmp_path / "glove.h5"
+
+
+def test_every_source_gives_the_same_rows(text, source):
+    pair = list(VECTORS), np.array(list(VECTORS.values()), np.float32)
+    expected = build().combine()
+    for each in (text, pair, source):
+        np.testing.assert_array_equal(build(source=each).combine(), expected)
 
 
 def test_known_tokens_freeze_and_the_others_train(source):

@@ -20,13 +20,13 @@ def build(vocabulary=TOKENS, source=VECTORS, **options):
     return build_split(vocabulary, source, **{"oov_initializer": "zeros", "seed": 0, **options})
 
 
-@pytest.fixture(params=["dict", "text", "frozen.h5"])
+@pytest.fixture(params=["text", "frozen.h5"])
 def source(request, tmp_path):
-    """Return the same vectors in memory, as a stream and as a shared table."""
+    """Return the same vectors as a stream and as a shared table."""
     text, table = tmp_path / "vectors.txt", tmp_path / "glove.h5"
     text.write_text("".join(f"{word} {a} {b}\n" for word, (a, b) in VECTORS.items()))
     write_frozen(table, np.array([*VECTORS.values(), [0, 0]], np.float32), words=[*VECTORS, ""], zero_row=4)
-    return {"dict": VECTORS, "text": text, "frozen.h5": table}[request.param]
+    return {"text": text, "frozen.h5": table}[request.param]
 
 
 def test_fallbacks_are_tried_in_order_and_frozen(source):
@@ -56,10 +56,10 @@ def test_reserved_tokens_match_by_no_fallback(source):
 @given(st.permutations(TOKENS[2:]).flatmap(lambda tokens: st.integers(1, len(tokens)).map(lambda k: tokens[:k])))
 def test_the_row_of_a_token_does_not_depend_on_other_tokens(tokens):
     together = build(tokens, fallbacks=["lower", "upper"])
-    for place, token in enumerate(tokens):
+    for token_id, token in enumerate(tokens):
         alone = build([token], fallbacks=["lower", "upper"]) if token not in ("Café", "zzz") else None
         expected = np.zeros(2) if alone is None else alone.lookup([0])[0]
-        assert together.lookup([place])[0].tolist() == expected.tolist()
+        assert together.lookup([token_id])[0].tolist() == expected.tolist()
 
 
 def test_extending_appends_the_words_that_fallbacks_found_too(source):

@@ -81,8 +81,17 @@ def test_lookup_reads_the_row_that_remap_names(data):
     assert split.lookup(ids).tolist() == expected
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 2), (1, 0, 2), (2, 1, 2, 1)])
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((), np.int32),
+        ((0,), np.int64),
+        ((3,), np.int8),
+        ((2, 2), np.uint8),
+        ((1, 0, 2), np.int32),
+        ((2, 1, 2), np.uint64),
+    ],
+)
 def test_lookup_keeps_the_shape_of_ids(shape, dtype):
     ids = np.random.default_rng(0).integers(0, 4, shape).astype(dtype)
     result = SplitTable.from_matrix(MATRIX, [1]).lookup(ids)

@@ -40,18 +40,15 @@ class Interruption(BaseException):
     """An exception outside `Exception`, like KeyboardInterrupt."""
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("error", [OSError("disk full"), Interruption()])
-@pytest.mark.parametrize(
-    "place",
-    [
-        "splitembed.tables.spool.create_dataset",
-        "splitembed.tables.atomic_files._synchronize",
-        "splitembed.tables.atomic_files.os.replace",
-    ],
-)
-@pytest.mark.parametrize("existing", [True, False])
-def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, writer, error, place, existing):
+STEPS = ["spool.create_dataset", "atomic_files._synchronize", "atomic_files.os.replace"]
+CASES = [
+    *((writer, step, OSError("disk full"), True) for writer in WRITERS for step in STEPS),
+    *(("write_frozen", step, Interruption(), False) for step in STEPS),
+]
+
+
+@pytest.mark.parametrize(("writer", "step", "error", "existing"), CASES)
+def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, writer, step, error, existing):
     path = tmp_path / "table.h5"
     if existing:
         write_with(writer, path, OLD)
@@ -59,7 +56,7 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     def fail(*_arguments):
         raise error
 
-    monkeypatch.setattr(place, fail)
+    monkeypatch.setattr(f"splitembed.tables.{step}", fail)
     with pytest.raises(type(error)):
         write_with(writer, path, NEW)
     monkeypatch.undo()
@@ -73,12 +70,12 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
 KILLED = """
 import os, signal, sys
 import numpy as np
-from splitembed.tables import atomic_files as files, spool
+from splitembed.tables import atomic_files, spool
 
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 
-{place} = die
+{step} = die
 sys.path.insert(0, "tests/tables")
 from tests.tables.test_atomic_files import write_with, NEW
 write_with("{writer}", sys.argv[1], NEW)
@@ -86,12 +83,11 @@ write_with("{writer}", sys.argv[1], NEW)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing to kill with")
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("place", ["spool.create_dataset", "files._synchronize", "files.os.replace"])
-def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, place):
+@pytest.mark.parametrize(("writer", "step"), zip(WRITERS, STEPS, strict=True))
+def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, step):
     path = tmp_path / "table.h5"
     write_with(writer, path, OLD)
-    code = KILLED.format(writer=writer, place=place)
+    code = KILLED.format(writer=writer, step=step)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, env=environment, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -71,7 +71,7 @@ def test_the_other_kind_of_table_names_its_opener(folder):
 
 
 @pytest.mark.parametrize("name", OPENERS)
-@pytest.mark.parametrize("version", [0, 4, 1_000])
+@pytest.mark.parametrize("version", [0, 4])
 def test_another_version_is_refused_and_named(folder, name, version):
     with h5py.File(folder / name, "r+") as file:
         file.attrs["format_version"] = version
@@ -270,10 +270,10 @@ def test_a_file_cut_anywhere_is_refused(folder):
 def test_a_flipped_bit_is_found_or_harmless(folder):
     """With `verify`, for a third of the nonzero bytes and some zeros, an opened table equals the original."""
     body = """
-    for place in range(len(content)):
-        if place % 3 == 0 and content[place] or place % 199 == 0:
+    for position in range(len(content)):
+        if position % 3 == 0 and content[position] or position % 199 == 0:
             flipped = bytearray(content)
-            flipped[place] ^= 1 << place % 8
+            flipped[position] ^= 1 << position % 8
             counts.append(check(changed, flipped, True))
     """
     refused = run_sweep(folder, body.strip())

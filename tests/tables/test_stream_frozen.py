@@ -79,13 +79,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "rows", "error", "message"), REFUSED)
-def test_an_invalid_block_leaves_no_file(tmp_path, words, rows, error, message):
+def test_an_invalid_block_leaves_no_file(tmp_path):
     writer = FrozenWriter(tmp_path / "frozen.h5")
-    refused = pytest.raises(error, match=message)
+    refused = pytest.raises(SplitError, match="1 words, 5 rows")
     with refused, writer:
         writer.append(list("abcde"), ROWS)
-        writer.append(words, rows)
+        writer.append(["a"], ROWS)
     assert os.listdir(tmp_path) == []
     assert writer.fingerprint == ""
 
