@@ -155,7 +155,7 @@ def test_the_vectors_are_not_replaced_by_their_own_table(tmp_path):
     for source in (path, str(path), tmp_path / "link", VectorSource(path, dim=2)):
         with pytest.raises(TableFormatError, match="glove.txt exists and is not a table of splitembed"):
             save_frozen(path, source)
-    with pytest.raises(TableFormatError, match="is the order of arguments right"):
+    with pytest.raises(TableFormatError, match="check the order of the arguments"):
         save_frozen(path, {"the": [1.0]})
     assert path.read_bytes() == TEXT
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
