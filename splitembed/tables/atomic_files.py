@@ -152,6 +152,6 @@ def _fault(path: PathLike, stream: BinaryIO, error: Exception) -> str:
             f"{where} is not an HDF5 file: it starts with {head!r}; expected a table written by splitembed. Use "
             "read_vectors for other files of vectors."
         )
-    if "cut short" in str(error):
+    if "truncated" in str(error):
         return f"{where} is cut short: only {size} bytes are left ({error}). Copy or write it again."
     return f"{where} cannot be read as a table: {type(error).__name__}: {error}. Copy or write it again."

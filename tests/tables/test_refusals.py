@@ -257,6 +257,13 @@ def run_sweep(folder, body):
     return [int(count) for count in done.stdout.split()[1:]]
 
 
+def test_a_file_that_is_cut_short_is_named_as_such(folder):
+    content = (folder / "frozen.h5").read_bytes()
+    (folder / "frozen.h5").write_bytes(content[:-20])
+    with pytest.raises(TableFormatError, match=f"frozen.h5 is cut short: only {len(content) - 20} bytes are left"):
+        open_frozen(folder / "frozen.h5")
+
+
 def test_a_file_cut_anywhere_is_refused(folder):
     body = """
     for size in sorted({*range(0, len(content), 67), *range(0, len(content), 4096), *range(len(content))[-30:]}):
