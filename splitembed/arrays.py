@@ -1,15 +1,18 @@
-"""Memory of arrays: aligned for TensorFlow, read-only for readers, never copied where a view will do."""
+"""NumPy arrays in memory: aligned for TensorFlow, read-only for readers, and copied only where necessary."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-ALIGNMENT = 64  # bytes: TensorFlow aborts the process on a DLPack tensor whose address is not a multiple of this
+# In bytes: TensorFlow aborts the process on a DLPack tensor whose address is not a multiple of this.
+ALIGNMENT = 64
+# Marks a token without a row, a word or a new id, in arrays of row numbers, word numbers or ids.
+NO_ROW = -1
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Makes an uninitialised C-contiguous array whose address is a multiple of 64 bytes.
+    """Return an uninitialised C-contiguous array whose address is a multiple of 64 bytes.
 
     >>> aligned_empty((3, 5), np.float32).ctypes.data % 64
     0
@@ -19,7 +22,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         dtype: its dtype.
 
     Returns:
-        The array; as with `numpy.empty`, its values are whatever the memory held.
+        The array; its values are arbitrary, as with `numpy.empty`.
     """
     num_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     memory = np.empty(num_bytes + ALIGNMENT, np.uint8)
@@ -28,7 +31,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def is_aligned(array: NDArray[Any]) -> bool:
-    """Says whether TensorFlow can use the array's memory as it is: contiguous, native byte order, 64-byte aligned.
+    """Return whether TensorFlow can use the array's memory: contiguous, native byte order, 64-byte aligned.
 
     >>> is_aligned(aligned_empty((2, 3), np.float32)), is_aligned(aligned_empty((2, 3), np.float32)[:, :2])
     (True, False)
@@ -37,7 +40,7 @@ def is_aligned(array: NDArray[Any]) -> bool:
 
 
 def as_aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns the array itself where TensorFlow can use its memory as it is, else an aligned copy.
+    """Return the array itself if TensorFlow can use its memory, else an aligned copy.
 
     >>> as_aligned(np.arange(6, dtype=">i4").reshape(2, 3)).tolist()
     [[0, 1, 2], [3, 4, 5]]
@@ -50,7 +53,7 @@ def as_aligned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns a view of the array that cannot be written through.
+    """Return a read-only view of the array.
 
     >>> as_read_only(np.zeros(2)).flags.writeable
     False
@@ -61,17 +64,18 @@ def as_read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Memory:
-    """An array's memory under NumPy's array interface, flagged writable whatever the array says."""
+    """The memory of an array, exposed as writable through NumPy's array interface."""
 
     def __init__(self, array: NDArray[Any]) -> None:
-        self.array = array  # keeps the memory, or the map, alive
+        # The reference keeps the memory, or the memory map, alive.
+        self.array = array
         self.__array_interface__ = dict(array.__array_interface__, data=(array.ctypes.data, False))
 
 
 def without_read_only_flag(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns an array on the same memory that DLPack accepts: NumPy's export refuses read-only ones.
+    """Return an array on the same memory that DLPack accepts: NumPy refuses to export read-only arrays.
 
-    The caller must not write through it; the result keeps the array's memory alive.
+    The result keeps the memory alive. The caller must not write to it.
 
     >>> rows = as_read_only(np.ones(3, np.float32))
     >>> alias = without_read_only_flag(rows)
@@ -82,7 +86,7 @@ def without_read_only_flag(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_count(value: Any, smallest: int) -> bool:
-    """Says whether something is an integer, not below the smallest; a boolean is none.
+    """Return whether a value is an integer, but not a boolean, of at least `smallest`.
 
     >>> is_count(np.int64(2), 1), is_count(0, 1), is_count(2.0, 1), is_count(True, 1)
     (True, False, False, False)

@@ -1,31 +1,33 @@
-"""The exceptions and warnings of splitembed: every error says where, what was found, what was expected and what to do.
+"""Exceptions and warnings. Each message says where, what was found, what was expected and what to do.
 
 SplitEmbedError
-  VectorFormatError   (ValueError)    a file of pretrained vectors is not what it should be
+  VectorFormatError   (ValueError)    a file of pretrained vectors has unexpected content
   TableFormatError    (ValueError)    a frozen.h5 or trainable.h5 is foreign, cut short, damaged or too new
-  FingerprintError    (ValueError)    tables that do not belong together
-  VocabularyError     (ValueError)    a vocabulary that cannot be used as it is
-  SplitError          (ValueError)    arguments or shapes that make no split
+  FingerprintError    (ValueError)    a trainable table and a frozen table that do not match
+  VocabularyError     (ValueError)    an invalid vocabulary
+  SplitError          (ValueError)    invalid arguments or shapes
   TokenIdError        (IndexError)    an id outside the vocabulary, a row outside its table
-  UnknownTokenError   (KeyError)      a token that the vocabulary does not hold
-  MissingTableError   (RuntimeError)  a layer whose tables have not been loaded
+  UnknownTokenError   (KeyError)      a token that is not in the vocabulary
+  MissingTableError   (RuntimeError)  a layer without its tables
 
-VectorFileWarning     (UserWarning)   doubts about a file of vectors, each kind counted and told once
-NoMatchWarning        (UserWarning)   a vocabulary of which hardly a token has a pretrained vector
+VectorFileWarning     (UserWarning)   suspicious content of a file of vectors, one warning for each kind
+NoMatchWarning        (UserWarning)   a vocabulary of which few tokens have a pretrained vector
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 
 class SplitEmbedError(Exception):
-    """Base of every error that splitembed raises by itself."""
+    """Base class of the errors of splitembed."""
 
     if not TYPE_CHECKING:
-        __init__ = Exception.__init__  # AutoGraph raises an error again as its own kind only where it knows this
+        # AutoGraph keeps the class of an error only where it knows the constructor.
+        __init__ = Exception.__init__
 
 
 class VectorFormatError(SplitEmbedError, ValueError):
-    """A file of pretrained vectors is not what it should be."""
+    """A file of pretrained vectors has unexpected content."""
 
 
 class TableFormatError(SplitEmbedError, ValueError):
@@ -33,15 +35,15 @@ class TableFormatError(SplitEmbedError, ValueError):
 
 
 class FingerprintError(SplitEmbedError, ValueError):
-    """Tables that do not belong together: the message names both fingerprints."""
+    """A trainable table and a frozen table that do not match; the message names both fingerprints."""
 
 
 class VocabularyError(SplitEmbedError, ValueError):
-    """A vocabulary that cannot be used as it is."""
+    """An invalid vocabulary."""
 
 
 class SplitError(SplitEmbedError, ValueError):
-    """Arguments or shapes that make no split."""
+    """Invalid arguments or shapes."""
 
 
 class TokenIdError(SplitEmbedError, IndexError):
@@ -49,9 +51,10 @@ class TokenIdError(SplitEmbedError, IndexError):
 
 
 class UnknownTokenError(SplitEmbedError, KeyError):
-    """A token that the vocabulary does not hold."""
+    """A token that is not in the vocabulary."""
 
-    def __str__(self) -> str:  # KeyError would show the message in quotes, with its newlines escaped
+    def __str__(self) -> str:
+        # KeyError would show the message in quotes, with escaped newlines.
         return str(self.args[0]) if self.args else ""
 
 
@@ -60,8 +63,23 @@ class MissingTableError(SplitEmbedError, RuntimeError):
 
 
 class VectorFileWarning(UserWarning):
-    """Doubts about a file of vectors: each kind is counted and told once, with the first place."""
+    """Suspicious content of a file of vectors: one warning for each kind, with its count and first position."""
 
 
 class NoMatchWarning(UserWarning):
-    """A vocabulary of which hardly a token has a pretrained vector: a wrong file, or another spelling."""
+    """A vocabulary of which few tokens have a pretrained vector: a wrong file, or another spelling."""
+
+
+def shortened(items: Sequence[Any], limit: int = 3, show: Callable[[Any], str] = repr) -> str:
+    """Return the first items of a list, and the number of the others, for a message.
+
+    >>> shortened(["usr"]), shortened(["a", "b", "c", "d", "e"])
+    ("'usr'", "'a', 'b', 'c' and 2 more")
+
+    Args:
+        items: of any kind.
+        limit: number of items to show.
+        show: makes the text of one item.
+    """
+    shown = ", ".join(map(show, items[:limit]))
+    return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"

@@ -1,4 +1,4 @@
-"""Any string goes into bytes and offsets and comes back; what would not come back is refused."""
+"""Packed words: any string is restored, and a string that could not be restored is refused."""
 
 import pickle
 import threading
@@ -15,12 +15,12 @@ from tests.helpers.odd_words import ODD_WORDS, any_word, word_lists
 
 
 @given(any_word)
-def test_a_word_comes_back(word):
+def test_a_word_is_decoded_as_it_was_encoded(word):
     assert decode_word(encode_word(word)) == word
 
 
 @given(st.binary(max_size=12))
-def test_any_bytes_come_back(raw):
+def test_any_bytes_are_encoded_as_they_were_decoded(raw):
     assert encode_word(decode_word(raw)) == raw
 
 
@@ -37,12 +37,13 @@ def test_any_iterable_of_words_is_packed(words):
     assert unpack_words(utf8, offsets) == words
 
 
-def test_P1_odd_words_come_back_exactly():
+def test_P1_odd_words_are_unpacked_exactly():
     assert unpack_words(*pack_words(ODD_WORDS)) == ODD_WORDS
 
 
-def test_a_word_cut_inside_a_character_stays_apart_from_its_neighbour():
-    words = [decode_word(b"\xd0"), decode_word(b"\xbf")]  # together they would be one valid character
+def test_words_cut_inside_a_character_are_not_joined():
+    # Together they would be one valid character.
+    words = [decode_word(b"\xd0"), decode_word(b"\xbf")]
     assert unpack_words(*pack_words(words)) == words != ["п"]
 
 
@@ -51,13 +52,13 @@ def test_a_word_cut_inside_a_character_stays_apart_from_its_neighbour():
     [
         ("a\ud800", r"lone surrogate '\\ud800' at character 1"),
         ("\udc00", r"lone surrogate '\\udc00' at character 0"),
-        ("\udcd0\udcbf", "would come back as 'п'"),
-        (b"the", "must be a str; found b'the' of type bytes"),
-        (7, "must be a str; found 7 of type int"),
+        ("\udcd0\udcbf", "would be read back as 'п'"),
+        (b"the", "must be str. Received: b'the' of type bytes"),
+        (7, "must be str. Received: 7 of type int"),
         (None, "of type NoneType"),
     ],
 )
-def test_a_word_that_would_not_come_back_is_refused(word, message):
+def test_a_word_that_cannot_be_restored_is_refused(word, message):
     with pytest.raises(VocabularyError, match=message):
         encode_word(word)
     with pytest.raises(VocabularyError, match=message):
@@ -66,22 +67,22 @@ def test_a_word_that_would_not_come_back_is_refused(word, message):
 
 @pytest.mark.parametrize("words", ["the", b"the"])
 def test_one_string_is_not_a_list_of_words(words):
-    with pytest.raises(VocabularyError, match="a sequence of strings; found one"):
+    with pytest.raises(VocabularyError, match="a sequence of strings. Received:"):
         pack_words(words)
 
 
 @pytest.mark.parametrize(
     ("offsets", "message"),
     [
-        ([], r"must start with 0; found \[\]"),
-        ([1, 5], r"must start with 0; found \[1\]"),
-        ([0, 4, 2, 5], "word 1 goes from 4 to 2"),
-        ([0, 2], "must end at the 5 bytes there are; found 2"),
-        ([0, 9], "must end at the 5 bytes there are; found 9"),
-        ([0, 2**64 - 1, 5], "word 1 goes from 18446744073709551615 to 5"),
+        ([], r"must start with 0. Received: \[\]"),
+        ([1, 5], r"must start with 0. Received: \[1\]"),
+        ([0, 4, 2, 5], "word 1 from 4 to 2"),
+        ([0, 2], "must end at the 5 bytes. Received: 2"),
+        ([0, 9], "must end at the 5 bytes. Received: 9"),
+        ([0, 2**64 - 1, 5], "word 1 from 18446744073709551615 to 5"),
     ],
 )
-def test_offsets_that_cut_no_words_are_refused(offsets, message):
+def test_invalid_offsets_are_refused(offsets, message):
     offsets = np.array(offsets, np.uint64)
     with pytest.raises(VocabularyError, match=message):
         check_offsets(offsets, 5)
@@ -90,7 +91,7 @@ def test_offsets_that_cut_no_words_are_refused(offsets, message):
 
 
 def loader_of(words):
-    """A loader that counts how often it is called."""
+    """A loader that counts its calls."""
     calls = []
 
     def load():
@@ -118,7 +119,7 @@ def test_words_are_packed_again_without_decoding():
 
 
 @given(word_lists)
-def test_words_are_the_list_that_they_were_made_of(words):
+def test_words_equal_their_list(words):
     lazy = Words.from_arrays(*pack_words(words))
     assert lazy == words == Words.from_list(words)
     assert lazy == tuple(words)
@@ -131,15 +132,15 @@ def test_words_differ_from_other_words_of_the_same_number():
     assert Words.from_list(["a", "b"]) != ["a", "c"]
 
 
-def test_words_keep_their_own_list():
+def test_words_copy_their_list():
     mine = ["a", "b"]
     words = Words.from_list(mine)
     mine[0] = "changed"
     assert list(words) == ["a", "b"]
 
 
-def test_words_refuse_a_loader_that_brings_another_number():
-    with pytest.raises(VocabularyError, match="2 words were promised; 3 were found"):
+def test_another_number_of_loaded_words_is_refused():
+    with pytest.raises(VocabularyError, match="returned 3 words; expected 2"):
         list(Words(2, loader_of(["a", "b", "c"])[0]))
 
 
@@ -147,7 +148,8 @@ def test_words_are_decoded_by_several_threads_at_once():
     expected = [f"word {number}" for number in range(2_000)]
 
     def load():
-        time.sleep(0.01)  # so that the threads meet inside
+        # Gives the threads time to overlap.
+        time.sleep(0.01)
         return pack_words(expected)
 
     words, found = Words(len(expected), load), []
@@ -163,4 +165,5 @@ def test_a_million_words_take_seconds():
     words = [f"wörd{number}" for number in range(1_000_000)]
     start = time.perf_counter()
     assert unpack_words(*pack_words(words)) == words
-    assert time.perf_counter() - start < 15  # about 1.3 s on two quiet cores
+    # About 1.3 s on two idle cores.
+    assert time.perf_counter() - start < 15

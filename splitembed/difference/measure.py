@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from splitembed.difference.moved import Difference, Ids, MovedRow, Name, Numbers
 from splitembed.difference.neighbours import nearest_frozen
 from splitembed.errors import SplitError
-from splitembed.split.base import SplitBase
+from splitembed.split.table import SplitTable
 from splitembed.split.thaw_freeze import ids_before
 from splitembed.tables.fingerprints import row_blocks
 
@@ -18,7 +18,7 @@ _NO_ID = -1
 def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference:
     """Return the rows that moved between two splits, how far, and their nearest frozen tokens before and after.
 
-    >>> before = SplitBase([[1.0, 0.0], [0.0, 1.0]], [0, 1, ~0], [[2.0, 0.1]], vocabulary=["red", "sky", "usr"])
+    >>> before = SplitTable([[1.0, 0.0], [0.0, 1.0]], [0, 1, ~0], [[2.0, 0.1]], vocabulary=["red", "sky", "usr"])
     >>> print(diff(before, before.with_trainable([[0.0, 3.0]]), nearest=1))
     1 of 3 rows moved
     token  distance  cosine  norm before  norm after  nearest before  nearest after
@@ -60,16 +60,16 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
     )
 
 
-def _split_of(given: Any) -> SplitBase:
-    split = given if isinstance(given, SplitBase) or not hasattr(given, "to_split") else given.to_split()
-    if not isinstance(split, SplitBase):
+def _split_of(given: Any) -> SplitTable:
+    split = given if isinstance(given, SplitTable) or not hasattr(given, "to_split") else given.to_split()
+    if not isinstance(split, SplitTable):
         raise SplitError(
             f"`before` and `after` must be splits, or layers that have one. Received: {type(given).__name__}."
         )
     return split
 
 
-def _share_frozen_row(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:
+def _share_frozen_row(old: SplitTable, new: SplitTable, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:
     """Return for each pair of ids whether both have the same row of the same frozen table."""
     tables = old.table, new.table
     is_same_file = None not in tables and tables[0].fingerprint == tables[1].fingerprint  # type: ignore[union-attr]
@@ -80,7 +80,7 @@ def _share_frozen_row(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids
     return is_shared
 
 
-def _measure(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> Numbers:
+def _measure(old: SplitTable, new: SplitTable, old_ids: Ids, new_ids: Ids) -> Numbers:
     """Return `(4, num_pairs)`: distance, cosine, old norm and new norm; the distance of equal rows is 0."""
     result = np.empty((4, len(new_ids)))
     for block in row_blocks(len(new_ids), 8 * new.dim):
@@ -97,7 +97,7 @@ def _measure(old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids) -> Numb
 
 
 def _described(
-    old: SplitBase, new: SplitBase, old_ids: Ids, new_ids: Ids, numbers: Numbers, nearest: int
+    old: SplitTable, new: SplitTable, old_ids: Ids, new_ids: Ids, numbers: Numbers, nearest: int
 ) -> tuple[MovedRow, ...]:
     near_old = nearest_frozen(old, old.lookup(old_ids), nearest, old_ids)
     near_new = nearest_frozen(new, new.lookup(new_ids), nearest, new_ids)
@@ -108,5 +108,5 @@ def _described(
     return tuple(rows)
 
 
-def _names(split: SplitBase, ids: list[int]) -> tuple[Name, ...]:
+def _names(split: SplitTable, ids: list[int]) -> tuple[Name, ...]:
     return tuple(ids) if split.vocabulary is None else tuple(map(split.vocabulary.__getitem__, ids))

@@ -3,19 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.split.base import SplitBase
+from splitembed.split.table import SplitTable
 from splitembed.tables.fingerprints import row_blocks
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.float32]
 
 
-def nearest_frozen(split: SplitBase, rows: Rows, count: int, without: Ids) -> list[list[int]]:
+def nearest_frozen(split: SplitTable, rows: Rows, count: int, without: Ids) -> list[list[int]]:
     """Return for each row the frozen tokens whose rows have the largest cosine to it.
 
     Frozen rows are read a few MiB at a time. This takes `num_rows * num_frozen * dim` multiplications.
 
-    >>> split = SplitBase([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 1, 2], [])
+    >>> split = SplitTable([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 1, 2], [])
     >>> nearest_frozen(split, np.array([[0.0, 2.0]], np.float32), 2, np.array([-1]))
     [[1, 2]]
 

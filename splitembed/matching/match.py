@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import NO_ROW
 from splitembed.matching.rules import EXACT, Rule, read_rules, spell_all
 from splitembed.vectors import WordVectors
 from splitembed.vocabulary import Vocabulary
 
-# The row and the rule of a token that matches no word.
-NO_ROW = -1
+# The rule of a token that matches no word.
 NO_RULE = -1
 
 

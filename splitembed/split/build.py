@@ -1,4 +1,4 @@
-"""A vocabulary and pretrained vectors go in; a `SplitTable` comes out: what is known is frozen, the rest trains."""
+"""Building a split from a vocabulary and pretrained vectors: known tokens are frozen, the others train."""
 
 import warnings
 from collections.abc import Mapping
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed.arrays import aligned_empty
+from splitembed.arrays import NO_ROW
 from splitembed.coverage import TableSizes, measure_coverage
 from splitembed.errors import NoMatchWarning, SplitError
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.initializers.by_token import needs_tokens
 from splitembed.matching.match import Match, find_candidates
-from splitembed.split.checks import used_rows
-from splitembed.split.sources import zero_row_of
+from splitembed.split.checks import index_of
+from splitembed.split.frozen_rows import rows_of_vectors, used_rows
 from splitembed.split.table import SplitTable
 from splitembed.split.which_train import chosen_tokens, rare_tokens
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.source import with_options
 from splitembed.vocabulary import Vocabulary, align_counts, read_vocabulary
 
-FEW_MATCHES = 0.01  # of the tokens: fewer look like a mistake
-_NONE = -1  # in place of a word or a row: the token has none, or trains
+# A smaller share of matched tokens is probably a mistake.
+FEW_MATCHES = 0.01
 
 
 def build_split(
@@ -43,54 +43,54 @@ def build_split(
     seed: Any = None,
     **reading: Any,
 ) -> SplitTable:
-    """Matches a vocabulary against pretrained vectors: tokens that have one are frozen, the others train.
+    """Match a vocabulary against pretrained vectors: tokens with a vector are frozen, the others train.
 
     >>> split = build_split(["", "[UNK]", "the", "usr"], {"the": [1.0, 2.0]}, oov_initializer="zeros")
     >>> split
     SplitTable(num_tokens=4, dim=2, num_frozen=2, num_trainable=2)
-    >>> split.lookup([0, 2]).tolist()  # padding, "the"
+    >>> split.lookup([0, 2]).tolist()
     [[0.0, 0.0], [1.0, 2.0]]
 
-    A source that is a frozen.h5 is shared: no row is copied, `remap` points into it, and `save` then writes the
-    trainable table alone.
+    A frozen.h5 is shared: no row is copied, `remap` points into it, and `save` writes the trainable table alone.
 
     Args:
-        vocabulary: whatever `read_vocabulary` reads; row i belongs to what the user's own lookup sends to i.
-        source: whatever `read_vectors` reads, or a `VectorSource` with options; of a file, only the rows that can match
-            are kept.
+        vocabulary: anything that `read_vocabulary` reads; id i is the one that your own lookup returns for a token.
+        source: anything that `read_vectors` reads, or a `VectorSource` with options; of a file, only the rows that can
+            match are kept.
         trainable_tokens: tokens, ids or a boolean mask `(num_tokens,)`: rows that train although they have a vector,
             from which they start.
         train_most_frequent: that many of the most frequent known tokens train too (needs `counts`).
-        counts: how often each token occurs: a dict token -> count, or an array `(num_tokens,)`.
+        counts: the frequency of each token: a dict token -> count, or an array `(num_tokens,)`.
         min_count: OOV tokens rarer than this, if it is above 1, share the row of `[UNK]` (needs `counts`).
         fallbacks: other spellings to try, in this order, for tokens without an exact match: names such as "lower",
-            "lower+accents" or "digits-#", mappings and functions, as `find_candidates` takes them.
-        train_fallbacks: tokens that matched by a fallback train, from that vector; by default they are frozen.
-        oov_initializer: how OOV rows start: "uniform" (within 0.05 of zero, as Keras's Embedding), "zeros", "normal"
-            (matched per dimension to the known rows), "mean", "subwords" (of a fastText .bin source), "ngrams" (ridge
-            regression on the known words), or any Keras initializer. Once rows train it moves accuracy by a point at
-            most.
+            "lower+accents" or "digits-#", mappings and functions, as for `find_candidates`.
+        train_fallbacks: train tokens that matched by a fallback, from that vector; by default they are frozen.
+        oov_initializer: initial values of OOV rows: "uniform" (within 0.05 of zero, as Keras's Embedding), "zeros",
+            "normal" (matched per dimension to the known rows), "mean", "subwords" (of a fastText .bin source), "ngrams"
+            (ridge regression on the known words), or any Keras initializer. It changes accuracy after training by a
+            point at most.
         padding: the id whose row is zero and frozen; "auto": "" at id 0, or a word_index that starts at 1.
-        unknown: the id or token that is `[UNK]`; "auto": a Keras layer's own, or "[UNK]". It trains, and never matches.
-        extend_vocabulary: append every other word of the source, so that words which training never saw have their
-            vectors at serving; 4 bytes a word and no new trainable row.
-        frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as the source has them. On a
-            shared table another dtype means a table of one's own.
+        unknown: the id or token that is `[UNK]`; "auto": that of a Keras layer, or "[UNK]". It trains and never
+            matches.
+        extend_vocabulary: append every other word of the source, so that words unseen in training have their vectors
+            at serving; 4 bytes a word and no new trainable row.
+        frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as in the source. With
+            another dtype than that of a shared table, the split gets a new table.
         seed: of the initializer.
         **reading: options of `read_vectors`: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
             `non_finite`.
 
     Returns:
-        The split; its `coverage` says what was matched.
+        The split; its `coverage` reports what was matched.
 
     Raises:
         VocabularyError, VectorFormatError: the vocabulary or the vectors cannot be read.
-        SplitError: options that need `counts`, `[UNK]` or a zero row, without it.
-        TokenIdError, UnknownTokenError: `trainable_tokens` names what the vocabulary does not hold.
+        SplitError: an option needs `counts`, `[UNK]` or a zero row, which are missing.
+        TokenIdError, UnknownTokenError: `trainable_tokens` names an id or token outside the vocabulary.
     """
     tokens = read_vocabulary(vocabulary, padding=padding, unknown=unknown)
     if extend_vocabulary and not tokens.has_strings:
-        raise SplitError("`extend_vocabulary` appends words, and this vocabulary is of plain ids. Pass tokens instead.")
+        raise SplitError("`extend_vocabulary` appends words, and this vocabulary has no strings. Pass tokens instead.")
     candidates = find_candidates(tokens, fallbacks)
     vectors = read_vectors(with_options(source, **reading), None if extend_vocabulary else candidates.words)
     match = candidates.match_vectors(vectors)
@@ -100,24 +100,23 @@ def build_split(
         tokens, match, weights, trainable_tokens, train_most_frequent, min_count, train_fallbacks
     )
     extra = _extra_words(tokens, vectors) if extend_vocabulary else {}
-    words = np.concatenate([np.where(trains, _NONE, match.rows), np.fromiter(extra.values(), np.int64, len(extra))])
-    frozen, remap = _frozen_part(vectors.rows(words), vectors, tokens.padding)
+    words = np.concatenate([np.where(trains, NO_ROW, match.rows), np.fromiter(extra.values(), np.int64, len(extra))])
+    remap = np.full(len(words), NO_ROW, np.int32)
+    frozen = rows_of_vectors(remap, words, vectors, tokens.padding)
     remap[np.flatnonzero(trains)] = ~np.arange(np.count_nonzero(trains), dtype=np.int32)
     if rare.any():
         remap[np.flatnonzero(rare)] = remap[tokens.unknown]
-    table = vectors.table
     split = SplitTable(
-        frozen,
-        remap,
-        _trainable_part(tokens, match.rows, trains, vectors, oov_initializer, seed),
+        remap=remap,
+        trainable=_trainable_part(tokens, match.rows, trains, vectors, oov_initializer, seed),
         vocabulary=[*tokens.tokens, *extra] if tokens.has_strings else None,
         padding=tokens.padding,
-        scale=None if table is None else table.scale,
-        frozen_dtype=None if table is None else table.dtype,
-        table=table,
+        **frozen,
     )
     split = split if frozen_dtype is None else split.with_frozen_dtype(frozen_dtype)
-    split.coverage = measure_coverage(tokens, match, weights, sizes=_sizes(split))
+    frozen_bytes = split.storage.table_bytes(split.num_frozen, split.dim)
+    sizes = TableSizes(split.num_tokens, split.dim, split.num_frozen, split.num_trainable, frozen_bytes)
+    split.coverage = measure_coverage(tokens, match, weights, sizes=sizes)
     return split
 
 
@@ -126,8 +125,8 @@ def _warn_of_few_matches(num_matched: int, num_ordinary: int, source: str) -> No
         return
     found = f"Only {num_matched:,}" if num_matched else "None"
     warnings.warn(
-        f"{found} of the {num_ordinary:,} tokens has a vector in {source}; the others train. Look at case and spelling "
-        f"(`fallbacks` tries others), at what the lines of the vocabulary hold, and at the order of arguments.",
+        f"{found} of the {num_ordinary:,} tokens has a vector in {source}; the others train. Check case and spelling "
+        f"(`fallbacks` tries other spellings), the lines of the vocabulary file, and the order of arguments.",
         NoMatchWarning,
         stacklevel=3,
     )
@@ -142,8 +141,8 @@ def _which_train(
     min_count: float,
     train_fallbacks: bool,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """`(num_tokens,)` bool, twice: tokens that have a trainable row each, and rare ones that share that of `[UNK]`."""
-    is_known = match.rows != _NONE
+    """Return two masks `(num_tokens,)`: tokens with a trainable row each, and rare ones that share that of `[UNK]`."""
+    is_known = match.rows != NO_ROW
     chosen = chosen_tokens(tokens, is_known, counts, trainable_tokens, train_most_frequent)
     rare = rare_tokens(tokens, is_known, counts, min_count) & ~chosen
     trains = ~is_known & ~rare | chosen
@@ -155,37 +154,11 @@ def _which_train(
 
 
 def _extra_words(tokens: Vocabulary, vectors: WordVectors) -> dict[str, int]:
-    """The words that the vocabulary lacks, with their places; the first of two equal ones counts."""
-    words = list(vectors.words)
-    extra = {
-        word: place
-        for word, place in zip(reversed(words), range(len(words) - 1, -1, -1), strict=True)
-        if word not in tokens.index
-    }
+    """Return the words that are not in the vocabulary, each with its first index among all words."""
+    extra = {word: number for word, number in index_of(list(vectors.words)).items() if word not in tokens.index}
     if vectors.table is not None:
         extra.pop("", None)
     return dict(reversed(extra.items()))
-
-
-def _frozen_part(
-    rows: NDArray[np.int64], vectors: WordVectors, padding: int | None
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The frozen rows, and a remap that is right wherever `rows` is not -1, and at the padding id."""
-    if vectors.table is not None:
-        remap = rows.astype(np.int32)
-        if padding is not None:
-            remap[padding] = zero_row_of(vectors)
-        return vectors.table.vectors, remap
-    used, place_of = used_rows(rows[rows != _NONE], vectors.num_rows)
-    remap = np.append(place_of, _NONE)[rows].astype(np.int32)
-    if len(used) == vectors.num_rows and padding is None:
-        return vectors.matrix, remap
-    frozen = aligned_empty((len(used) + (padding is not None), vectors.dim), np.float32)
-    np.take(vectors.matrix, used, axis=0, out=frozen[: len(used)], mode="clip")  # other modes copy once more
-    if padding is not None:
-        frozen[-1] = 0
-        remap[padding] = len(used)
-    return frozen, remap
 
 
 def _trainable_part(
@@ -196,15 +169,16 @@ def _trainable_part(
     initializer: Any,
     seed: Any,
 ) -> NDArray[np.float32]:
-    """The trainable rows in id order: known tokens start from their vector, the others from the initializer."""
+    """Return the trainable rows in id order: the vector of known tokens, for others the initializer's values."""
     words = known[trains]
-    is_known = words != _NONE
+    is_known = words != NO_ROW
     result = np.empty((len(words), vectors.dim), np.float32)
     result[is_known] = vectors.take(words[is_known])
-    matched, _ = used_rows(known[known != _NONE], len(vectors))
+    matched, _ = used_rows(known[known != NO_ROW], len(vectors))
     reference = vectors.take(matched[:: max(1, len(matched) // MAX_REFERENCE_ROWS)])
     oov = np.flatnonzero(trains)[~is_known]
-    by_letters = tokens.is_ordinary[oov] | (not needs_tokens(initializer))  # "[UNK]" is no word to look at
+    # Reserved tokens such as "[UNK]" have no meaningful spelling.
+    by_letters = tokens.is_ordinary[oov] | (not needs_tokens(initializer))
     generator = np.random.default_rng(seed)
     for chosen, how in ((by_letters, initializer), (~by_letters, "uniform")):
         named = _spelled(tokens, oov[chosen])
@@ -214,11 +188,6 @@ def _trainable_part(
 
 
 def _spelled(tokens: Vocabulary, ids: NDArray[np.int64]) -> list[str]:
-    """What tokens are called in files of vectors, for initializers that look at their letters."""
+    """Return the spellings of tokens in files of vectors, for initializers that read them."""
     spellings = tokens.spellings or tokens.tokens
-    return [spellings[place] or tokens.tokens[place] for place in ids.tolist()]
-
-
-def _sizes(split: SplitTable) -> TableSizes:
-    num_bytes = split.frozen.nbytes + (0 if split.scale is None else split.scale.nbytes)
-    return TableSizes(split.num_tokens, split.dim, split.num_frozen, split.num_trainable, num_bytes)
+    return [spellings[token_id] or tokens.tokens[token_id] for token_id in ids.tolist()]

@@ -1,4 +1,4 @@
-"""The parts of a split: arrays and words go in as given; they come out as a split holds them, or are refused."""
+"""Checks of the arguments of `SplitTable`, which also convert them to the arrays that a split holds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,56 +6,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed import tables
 from splitembed.arrays import as_read_only
-from splitembed.errors import SplitError, TokenIdError
-from splitembed.vocabulary import out_of_range
+from splitembed.errors import SplitError
+from splitembed.split.protocol import Remap, Rows
+from splitembed.tables.storage import STORAGES, storage_named, storage_of
+from splitembed.vocabulary import check_ids
 from splitembed.words import Words
 
 
-def frozen_rows(
-    frozen: ArrayLike, scale: ArrayLike | None, dtype: str | None
-) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
-    """The rows as they are to be stored, and with int8 their scale."""
+def checked_frozen(frozen: ArrayLike, scale: ArrayLike | None, dtype: str | None) -> tuple[NDArray[Any], Rows | None]:
+    """Return the frozen rows as they are stored, and their scale if the storage has one."""
     array = np.asarray(frozen)
-    if scale is not None or dtype == "int8":
-        return _int8_rows(array, scale)
-    if array.ndim == 2 and array.shape[1] and (array.dtype == np.float16 or dtype == "bfloat16"):
-        rows = array
-    else:
-        rows = as_float32("frozen", array)
-    if dtype is not None and tables.dtype_name(rows.dtype) != dtype:
-        raise SplitError(
-            f"`frozen_dtype` is {dtype!r}, but the rows are {array.dtype}: call with_frozen_dtype instead."
-        )
+    storage = None if dtype is None else storage_named(dtype)
+    if scale is not None or (storage is not None and storage.has_scale):
+        return _with_scale(array, [] if scale is None else scale)
+    # Integers without a storage are plain numbers, which become float32.
+    stored = [each.stored_dtype for each in STORAGES.values() if each.is_numpy_float or each is storage]
+    is_stored = array.ndim == 2 and array.shape[1] and array.dtype in stored
+    rows = array if is_stored else as_float32("frozen", array)
+    if storage is not None and storage_of(rows.dtype) is not storage:
+        raise SplitError(f"`frozen_dtype` is {dtype!r}, but the rows are {array.dtype}. Use with_frozen_dtype instead.")
     return rows, None
 
 
-def _int8_rows(rows: NDArray[Any], scale: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    factors = np.asarray([] if scale is None else scale, np.float32)
-    if rows.dtype != np.int8 or rows.ndim != 2 or not rows.shape[1] or factors.shape != rows.shape[:1]:
+def _with_scale(rows: NDArray[Any], scale: ArrayLike) -> tuple[NDArray[Any], Rows]:
+    factors = np.asarray(scale, np.float32)
+    scaled = [each for each in STORAGES.values() if each.has_scale]
+    is_stored = rows.ndim == 2 and rows.shape[1] and any(rows.dtype == each.stored_dtype for each in scaled)
+    if not is_stored or factors.shape != rows.shape[:1]:
         raise SplitError(
-            f"`frozen` with a `scale` must be int8 `(num_frozen, dim)` with one factor a row. "
-            f"Received: shape {rows.shape} and dtype {rows.dtype}, and a scale of shape {factors.shape}."
+            f"`frozen` with a `scale` must be {' or '.join(each.name for each in scaled)} `(num_frozen, dim)` with one "
+            f"factor a row. Received: shape {rows.shape} and dtype {rows.dtype}, and a scale of shape {factors.shape}."
         )
     return rows, as_read_only(factors)
 
 
-def trainable_rows(trainable: ArrayLike, dim: int) -> NDArray[np.float32]:
-    """The rows as float32 `(num_trainable, dim)`."""
+def checked_trainable(trainable: ArrayLike, dim: int) -> Rows:
+    """Return the trainable rows as float32 `(num_trainable, dim)`."""
     array = np.asarray(trainable)
     if array.size == 0 and array.shape in ((0,), (0, dim)):
         return np.empty((0, dim), np.float32)
     rows = as_float32("trainable", array)
     if rows.shape[1] != dim:
-        raise SplitError(
-            f"`trainable` must have as many columns as `frozen`, {dim}. Received: {rows.shape[1]} columns."
-        )
+        raise SplitError(f"`trainable` must have the {dim} columns of `frozen`. Received: {rows.shape[1]} columns.")
     return rows
 
 
-def as_float32(name: str, rows: ArrayLike) -> NDArray[np.float32]:
-    """A two-dimensional float32 array of what was given, refusing values that float32 cannot hold."""
+def as_float32(name: str, rows: ArrayLike) -> Rows:
+    """Return a float32 matrix, without a copy where possible.
+
+    Args:
+        name: of the argument, for messages.
+        rows: a matrix of real numbers.
+
+    Raises:
+        SplitError: another shape or dtype, or a number beyond float32's range.
+    """
     array = np.asarray(rows)
     if array.ndim != 2 or array.shape[1] == 0 or array.dtype.kind not in "iuf":
         raise SplitError(
@@ -68,42 +74,43 @@ def as_float32(name: str, rows: ArrayLike) -> NDArray[np.float32]:
         result = array.astype(np.float32)
     lost = np.isinf(result) & np.isfinite(array)
     if lost.any():
-        raise SplitError(f"`{name}` holds values beyond float32's range, such as {array[lost][0]!r}.")
+        raise SplitError(f"`{name}` holds numbers beyond float32's range, such as {array[lost][0]!r}.")
     return result
 
 
-def checked_remap(remap: ArrayLike, num_frozen: int, num_trainable: int) -> NDArray[np.int32]:
-    """The remap as int32, once each of its entries names a row."""
+def checked_remap(remap: ArrayLike, num_frozen: int, num_trainable: int) -> Remap:
+    """Return the remap as int32, after checking that each entry names a row."""
     array = np.asarray(remap)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise SplitError(
-            f"`remap` must be one integer for each token, `(num_tokens,)`, and at least one. "
+            f"`remap` must be integers `(num_tokens,)` for at least one token. "
             f"Received: shape {array.shape} and dtype {array.dtype}."
         )
     if array.max() >= num_frozen or array.min() < -num_trainable:
         token_id = int(np.flatnonzero((array >= num_frozen) | (array < -num_trainable))[0])
         raise SplitError(
-            f"`remap[{token_id}]` is {array[token_id]}, which names no row: rows of `frozen` run from 0 to "
-            f"{num_frozen - 1}, rows of `trainable` are ~0 to ~{num_trainable - 1} (there are {num_trainable})."
+            f"`remap[{token_id}]` is {array[token_id]}, which is not a row: rows of `frozen` are numbered from 0 to "
+            f"{num_frozen - 1}, rows of `trainable` from ~0 to ~{num_trainable - 1} (there are {num_trainable})."
         )
     return array.astype(np.int32, copy=False)
 
 
 def checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Words | None:
-    """The tokens, one for each id, or None."""
+    """Return the tokens, after checking that there is one for each id."""
     if vocabulary is None:
         return None
     if len(vocabulary) != num_tokens:
-        raise SplitError(f"`vocabulary` must have one token for each id: {len(vocabulary)} tokens, {num_tokens} ids.")
+        raise SplitError(
+            f"`vocabulary` must have one token for each id. Received: {len(vocabulary)} tokens, {num_tokens} ids."
+        )
     return vocabulary if isinstance(vocabulary, Words) else Words.from_list(vocabulary)
 
 
-def checked_padding(padding: int | None, remap: NDArray[np.int32], frozen: NDArray[Any]) -> int | None:
-    """The padding id, once its row is frozen and zero, or None."""
+def checked_padding(padding: int | None, remap: Remap, frozen: NDArray[Any]) -> int | None:
+    """Return the padding id, after checking that its row is frozen and zero."""
     if padding is None:
         return None
-    if not 0 <= padding < len(remap):
-        raise TokenIdError(out_of_range(padding, len(remap)))
+    check_ids(np.asarray(padding), len(remap))
     row = remap[padding]
     if row < 0 or frozen[row].any():
         state = "is trainable" if row < 0 else "is not zero"
@@ -111,34 +118,28 @@ def checked_padding(padding: int | None, remap: NDArray[np.int32], frozen: NDArr
     return int(padding)
 
 
-def unchanging(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
-    """The array, read-only, and copied where whoever gave it could still write to its memory."""
-    shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
-    return as_read_only(array.copy() if shared else array)
+def checked_lookup_ids(ids: ArrayLike, num_tokens: int) -> NDArray[Any]:
+    """Return ids to look up as an array of integers, after checking their range."""
+    array = np.asarray(ids)
+    # NumPy makes [] float64.
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise SplitError(f"`ids` must be integers. Received: an array of dtype {array.dtype}.")
+    check_ids(array, num_tokens)
+    return array
+
+
+def protected(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
+    """Return the array as read-only, copied if the caller could still write to its memory through `given`."""
+    is_shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
+    return as_read_only(array.copy() if is_shared else array)
 
 
 def index_of(vocabulary: Sequence[str]) -> dict[str, int]:
-    """Token to id; of ids with the same token, the first.
+    """Return the id of each token; for duplicates, the first id.
 
     >>> index_of(["a", "b", "a"])
     {'a': 0, 'b': 1}
     """
     return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))
-
-
-def used_rows(rows: NDArray[Any], num_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows that occur, ascending, each once; and for each row its place among them, if it occurs.
-
-    >>> used_rows(np.array([4, 1, 4]), 5)[0].tolist(), used_rows(np.array([4, 1, 4]), 5)[1][[4, 1]].tolist()
-    ([1, 4], [1, 0])
-
-    Args:
-        rows: integers `(num_ids,)`, `0 <= row < num_rows`.
-        num_rows: how many there are to name.
-
-    Returns:
-        int64 `(num_used,)`, and int64 `(num_rows,)`, whose values at rows that do not occur mean nothing.
-    """
-    is_used = np.zeros(num_rows, bool)
-    is_used[rows] = True
-    return np.flatnonzero(is_used), np.cumsum(is_used) - 1

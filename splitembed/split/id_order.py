@@ -1,7 +1,7 @@
-"""Whether a split's frozen table lies in id order: a split goes in; what trains beside and after the table comes out.
+"""Splits whose frozen table is in id order, as that of a base model: row i belongs to id i.
 
-A base model's whole table lies so, with chosen tokens trained beside it and new ones after it. Its logits are then the
-base's own product, in which few columns are others.
+Chosen ids and new ids beyond the table train. The logits are then the product with the base table, in which only the
+columns of these ids differ.
 """
 
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.split.base import SplitBase
+from splitembed.split.protocol import Split
 from splitembed.tables import decode_rows
 
 
 @dataclass(frozen=True)
 class Order:
-    """What trains in a split whose frozen table is in id order.
+    """The trainable rows of a split whose frozen table is in id order.
 
     Args:
         chosen: int32 `(num_chosen,)`, ascending ids below `num_frozen` that have a trainable row.
         rows: int32 `(num_chosen + num_new,)`, the trainable row of each chosen id, then of each id beyond the table.
-        in_row_order: whether `rows` are all trainable rows, each once, as they lie.
-        is_finite: whether all numbers are finite in the frozen rows that chosen ids no longer have.
+        in_row_order: whether `rows` are all trainable rows in their order, each once.
+        is_finite: whether the frozen rows that the chosen ids no longer use are all finite.
     """
 
     chosen: NDArray[np.int32]
@@ -40,15 +40,16 @@ class Order:
         return len(self.rows) - len(self.chosen)
 
 
-def order_of(split: SplitBase) -> Order | None:
-    """Finds what trains beside and after a frozen table in id order.
+def order_of(split: Split) -> Order | None:
+    """Return the trainable rows of a split in id order.
 
-    >>> order = order_of(SplitBase([[1.0], [2.0]], [0, ~1, ~0], [[3.0], [4.0]]))
+    >>> from splitembed import SplitTable
+    >>> order = order_of(SplitTable([[1.0], [2.0]], [0, ~1, ~0], [[3.0], [4.0]]))
     >>> order.chosen.tolist(), order.rows.tolist()
     ([1], [1, 0])
 
     Returns:
-        None where the table lies in another order, holds rows of no token, or has none at all.
+        None if the table is empty, has another order, or has rows without a token.
     """
     num_frozen, remap = split.num_frozen, split.remap
     own, new = remap[:num_frozen], remap[num_frozen:]

@@ -1,4 +1,4 @@
-"""Other vectors under trained rows: a split and a source go in; the split on that source leaves, and a report."""
+"""Replacing the pretrained vectors of a split, and a report of what changed."""
 
 import dataclasses
 import itertools
@@ -6,162 +6,129 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from splitembed.arrays import aligned_empty
-from splitembed.errors import SplitError
+from splitembed.arrays import NO_ROW
+from splitembed.errors import SplitError, shortened
 from splitembed.matching.match import find_candidates
-from splitembed.split.base import SplitBase
-from splitembed.split.grow import named
-from splitembed.split.sources import NONE, read_source, zero_row_of
-from splitembed.split.thaw_freeze import Remap, thaw, without_unused
-from splitembed.tables.fingerprints import row_blocks
-from splitembed.vectors import WordVectors
+from splitembed.split.frozen_rows import rows_of_vectors, without_unused
+from splitembed.split.grow import read_source
+from splitembed.split.protocol import Mask, Split
+from splitembed.split.thaw_freeze import thaw
 from splitembed.vocabulary import UNKNOWN_TOKEN, Vocabulary, read_vocabulary
 
-Split = TypeVar("Split", bound=SplitBase)
-Mask = NDArray[np.bool_]
-Places = NDArray[np.int64]
-LACKING, ANEW = ("train", "keep", "error"), ("keep", "freeze")
+AnySplit = TypeVar("AnySplit", bound=Split)
+_MISSING_RULES, _NEWLY_FOUND_RULES = ("train", "keep", "error"), ("keep", "freeze")
 
 
 @dataclass(frozen=True)
 class VectorChange:
-    """Which tokens other vectors know, and what became of those that they do not, or that only they do.
+    """The tokens that pretrained vectors lack, and those that only they have, compared with the vectors before.
 
-    >>> print(VectorChange("glove.txt", num_found=2, lacking=("zzz",), anew=("usr", "lol")))
+    >>> print(VectorChange("glove.txt", num_found=2, missing=("zzz",), newly_found=("usr", "lol")))
     frozen tokens with a vector in glove.txt: 2 of 3
-    lacking: 1 (train): 'zzz'
-    anew: 2 (keep): 'usr', 'lol'
+    missing: 1 (train): 'zzz'
+    newly found: 2 (keep): 'usr', 'lol'
 
     Args:
-        source: what the vectors are called.
+        source: name of the new vectors.
         num_found: number of tokens that were frozen and have a vector in the source.
-        lacking: those that were frozen and have none, in id order.
-        anew: those that trained because they had no vector, and have one in the source, in id order.
-        lacking_rule: "train": they train, from the old vector; "keep": they keep it.
-        anew_rule: "keep": they train on as they are; "freeze": their new vector is in the place of what they learned.
+        missing: frozen tokens without a vector in the source, in id order.
+        newly_found: tokens that trained for want of a vector and have one in the source, in id order.
+        missing_rule: "train": they train from the old vector; "keep": they keep it.
+        newly_found_rule: "keep": they train on; "freeze": the new vector replaced their trained row.
     """
 
     source: str
     num_found: int
-    lacking: tuple[str, ...]
-    anew: tuple[str, ...]
-    lacking_rule: str = "train"
-    anew_rule: str = "keep"
+    missing: tuple[str, ...]
+    newly_found: tuple[str, ...]
+    missing_rule: str = "train"
+    newly_found_rule: str = "keep"
 
     def __str__(self) -> str:
-        total = self.num_found + len(self.lacking)
+        total = self.num_found + len(self.missing)
         lines = [f"frozen tokens with a vector in {self.source}: {self.num_found:,} of {total:,}"]
-        for name, tokens, rule in (("lacking", self.lacking, self.lacking_rule), ("anew", self.anew, self.anew_rule)):
-            lines.append(f"{name}: {len(tokens):,} ({rule})" + (f": {named(tokens)}" if tokens else ""))
+        groups = (
+            ("missing", self.missing, self.missing_rule),
+            ("newly found", self.newly_found, self.newly_found_rule),
+        )
+        for name, tokens, rule in groups:
+            lines.append(f"{name}: {len(tokens):,} ({rule})" + (f": {shortened(tokens)}" if tokens else ""))
         return "\n".join(lines)
 
 
 def with_frozen(
-    split: Split, source: Any, *, lacking: str, anew: str, fallbacks: Any, vocabulary: Any
-) -> tuple[Split, VectorChange]:
-    """The split on other vectors, and what that changed; see `SplitTable.with_frozen`."""
-    if lacking not in LACKING or anew not in ANEW:
+    split: AnySplit, source: Any, *, missing: str, newly_found: str, fallbacks: Any, vocabulary: Any
+) -> tuple[AnySplit, VectorChange]:
+    """Return the split on other vectors, and what that changed; see `SplitTable.with_frozen`."""
+    if missing not in _MISSING_RULES or newly_found not in _NEWLY_FOUND_RULES:
         raise SplitError(
-            f"`lacking` must be one of {', '.join(LACKING)}, and `anew` one of {', '.join(ANEW)}. "
-            f"Received: lacking={lacking!r}, anew={anew!r}."
+            f"`missing` must be one of {', '.join(_MISSING_RULES)}, and `newly_found` one of "
+            f"{', '.join(_NEWLY_FOUND_RULES)}. Received: missing={missing!r}, newly_found={newly_found!r}."
         )
     tokens = _tokens(split, vocabulary)
     candidates = find_candidates(tokens, fallbacks)
     vectors = read_source(source, candidates, split.dim)
-    places = candidates.match_vectors(vectors).rows
-    is_lacking = (split.remap >= 0) & (places == NONE)
+    words = candidates.match_vectors(vectors).rows
+    is_found = words != NO_ROW
+    is_missing = (split.remap >= 0) & ~is_found
     if split.padding is not None:
-        is_lacking[split.padding] = False
-    is_anew = _is_anew(split, tokens, places)
-    change = VectorChange(
-        vectors.source,
-        int(np.count_nonzero((split.remap >= 0) & (places != NONE))),
-        _named(tokens, is_lacking),
-        _named(tokens, is_anew),
-        lacking,
-        anew,
-    )
-    if lacking == "error" and change.lacking:
+        is_missing[split.padding] = False
+    is_new = _is_newly_found(split, tokens, is_found)
+    num_found = int(np.count_nonzero((split.remap >= 0) & is_found))
+    names = _names(tokens, is_missing), _names(tokens, is_new)
+    change = VectorChange(vectors.source, num_found, *names, missing, newly_found)
+    if missing == "error" and change.missing:
         raise SplitError(
-            f"Frozen tokens without a vector in {vectors.source}, {len(change.lacking)}: {named(change.lacking)}. "
-            'Let them train from their old vector (lacking="train"), or keep it (lacking="keep").'
+            f"{vectors.source} has no vector for {len(change.missing)} frozen tokens: {shortened(change.missing)}. "
+            'Pass missing="train" to train them from their old vector, or missing="keep" to keep it.'
         )
-    thawed = thaw(split, np.flatnonzero(is_lacking)) if lacking == "train" else split
-    freezes = is_anew if anew == "freeze" else np.zeros_like(is_anew)
-    found = ((thawed.remap >= 0) | freezes) & (places != NONE)
-    kept = np.flatnonzero(is_lacking) if lacking == "keep" else np.empty(0, np.int64)
+    thawed = thaw(split, np.flatnonzero(is_missing)) if missing == "train" else split
+    kept = np.flatnonzero(is_missing) if missing == "keep" else np.empty(0, np.int64)
+    is_frozen = (thawed.remap >= 0) | is_new if newly_found == "freeze" else thawed.remap >= 0
     remap = thawed.remap.copy()
-    frozen = _frozen_parts(thawed, remap, np.flatnonzero(found), places[found], kept, vectors)
+    frozen = rows_of_vectors(remap, np.where(is_frozen, words, NO_ROW), vectors, split.padding, split=thawed, kept=kept)
     remap, trainable = without_unused(remap, thawed.trainable)
     return thawed.with_parts(remap=remap, trainable=trainable, coverage=None, **frozen), change
 
 
-def _named(tokens: Vocabulary, chosen: Mask) -> tuple[str, ...]:
+def _names(tokens: Vocabulary, chosen: Mask) -> tuple[str, ...]:
     return tuple(itertools.compress(tokens.tokens, chosen.tolist()))
 
 
-def _tokens(split: SplitBase, vocabulary: Any) -> Vocabulary:
-    """The tokens of the split as they are to be matched: "" and `[UNK]` are no words."""
+def _tokens(split: Split, vocabulary: Any) -> Vocabulary:
+    """Return the tokens of the split for matching, with "" and `[UNK]` reserved."""
     if vocabulary is not None:
         return _checked_tokens(split, read_vocabulary(vocabulary))
     if split.vocabulary is None:
-        raise SplitError("Vectors are matched by token, and the ids of this split have none. Pass `vocabulary`.")
+        raise SplitError("Vectors are matched by token, and the ids of this split have no strings. Pass `vocabulary`.")
     tokens = tuple(split.vocabulary)
-    no_words = {token_id for token_id, token in enumerate(tokens) if token in ("", UNKNOWN_TOKEN)}
-    return Vocabulary(tokens, split.padding, frozenset(no_words | _padding_of(split)), None)
+    reserved = {token_id for token_id, token in enumerate(tokens) if token in ("", UNKNOWN_TOKEN)}
+    return Vocabulary(tokens, split.padding, frozenset(reserved | _padding_of(split)), None)
 
 
-def _padding_of(split: SplitBase) -> set[int]:
+def _padding_of(split: Split) -> set[int]:
     return set() if split.padding is None else {split.padding}
 
 
-def _checked_tokens(split: SplitBase, given: Vocabulary) -> Vocabulary:
-    """A vocabulary that is the split's, with the words that were appended to it."""
+def _checked_tokens(split: Split, given: Vocabulary) -> Vocabulary:
+    """Return a given vocabulary of the split, extended by the words that were appended to the split."""
     tokens = given.tokens if split.vocabulary is None else tuple(split.vocabulary)
     if len(tokens) != split.num_tokens or tokens[: given.num_tokens] != given.tokens:
         raise SplitError(
-            f"`vocabulary` must hold the tokens of the split, or the first of them, at the same ids. Received: "
-            f"{given.num_tokens} tokens that are not those; the split has {split.num_tokens}."
+            f"`vocabulary` must hold the {split.num_tokens} tokens of the split, or the first of them, at the same "
+            f"ids. Received: {given.num_tokens} tokens, which differ."
         )
     spellings = None if given.spellings is None else (*given.spellings, *tokens[given.num_tokens :])
     reserved = given.reserved | _padding_of(split)
     return dataclasses.replace(given, tokens=tokens, spellings=spellings, padding=split.padding, reserved=reserved)
 
 
-def _is_anew(split: SplitBase, tokens: Vocabulary, places: Places) -> Mask:
-    """`(num_tokens,)` bool: tokens that train, have a vector, and are no word of the old table, if it has words."""
-    is_anew: Mask = (split.remap < 0) & (places != NONE)
+def _is_newly_found(split: Split, tokens: Vocabulary, is_found: Mask) -> Mask:
+    """Return a mask `(num_tokens,)` of tokens that train, have a vector, and are not among the old table's words."""
+    is_new: Mask = (split.remap < 0) & is_found
     table = split.table
-    if table is not None and table.words is not None and is_anew.any():
+    if table is not None and table.words is not None and is_new.any():
         old, names = set(table.words), tokens.spellings or tokens.tokens
-        is_anew[[token_id for token_id in np.flatnonzero(is_anew).tolist() if names[token_id] in old]] = False
-    return is_anew
-
-
-def _frozen_parts(
-    split: SplitBase, remap: Remap, found: Places, places: Places, kept: Places, vectors: WordVectors
-) -> dict[str, Any]:
-    """The frozen rows of ids that were found, in place or as a table of one's own, and of ids that keep theirs.
-
-    Writes the rows of those ids, and of the padding id, into the remap.
-    """
-    rows = vectors.rows(places)
-    table = vectors.table
-    if table is not None and not len(kept):
-        remap[found] = rows
-        if split.padding is not None:
-            remap[split.padding] = zero_row_of(vectors)
-        return {"frozen": table.vectors, "scale": table.scale, "frozen_dtype": table.dtype, "table": table}
-    _, first, row = np.unique(rows, return_index=True, return_inverse=True)
-    _, first_kept, row_kept = np.unique(split.remap[kept], return_index=True, return_inverse=True)
-    num_found, num_kept = len(first), len(first_kept)
-    frozen = aligned_empty((num_found + num_kept + (split.padding is not None), split.dim), np.float32)
-    for block in row_blocks(num_found, frozen.itemsize * split.dim):
-        frozen[block] = vectors.take(places[first[block]])
-    frozen[num_found : num_found + num_kept] = split.lookup(kept[first_kept])
-    remap[found], remap[kept] = row, num_found + row_kept
-    if split.padding is not None:
-        frozen[-1], remap[split.padding] = 0, len(frozen) - 1
-    return {"frozen": frozen}
+        is_new[[token_id for token_id in np.flatnonzero(is_new).tolist() if names[token_id] in old]] = False
+    return is_new

@@ -1,37 +1,31 @@
-"""What becomes of a split: one and some ids go in; another one leaves, and what its rows were before.
+"""Thawing, freezing, compacting and shrinking a split, and the mapping of its trainable rows.
 
-A split never changes, so each operation makes a new one, on the memory of all that it does not alter. Rows that go on
-training keep their order, and new ones come after them, so that an optimizer's slots can be carried over.
+Trainable rows that remain keep their order, and new ones follow them, so that an optimizer's slots can be carried over.
 """
 
 import itertools
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed import tables
-from splitembed.arrays import aligned_empty, as_read_only
+from splitembed.arrays import NO_ROW, as_read_only
 from splitembed.errors import SplitError
-from splitembed.split.base import SplitBase
-from splitembed.split.checks import used_rows
+from splitembed.split.frozen_rows import Stored, joined, own_rows, used_rows, without_unused
+from splitembed.split.protocol import Ids, Mask, Rows, Split
 from splitembed.vocabulary import UNKNOWN_TOKEN
 
-Split = TypeVar("Split", bound=SplitBase)
-Ids = NDArray[np.int64]
-Remap = NDArray[np.int32]
-Rows = NDArray[np.float32]
-Stored = tuple[NDArray[Any], Rows | None]  # rows as `tables.encode_rows` stores them, with their scale
-_NONE = -1  # in place of an id or a row: there is none
+AnySplit = TypeVar("AnySplit", bound=Split)
 
 
-def thaw(split: Split, ids: Ids) -> Split:
-    """The split in which these ids have a trainable row each, which starts as what their frozen row is."""
+def thaw(split: AnySplit, ids: Ids) -> AnySplit:
+    """Return the split in which these ids have a trainable row each; see `SplitTable.thaw`."""
     new = np.unique(ids)
     new = new[split.remap[new] >= 0]
     if split.padding is not None and split.padding in new:
         raise SplitError(
-            f"The padding id {split.padding} cannot be thawed: its row is zero and stays so. Leave it out of `tokens`."
+            f"The padding id {split.padding} cannot be thawed: its row is always zero. Leave it out of `tokens`."
         )
     if not new.size:
         return split
@@ -40,38 +34,38 @@ def thaw(split: Split, ids: Ids) -> Split:
     return split.with_parts(remap=as_read_only(remap), trainable=joined(split.trainable, split.lookup(new)))
 
 
-def freeze(split: Split, ids: Ids) -> Split:
-    """The split in which these ids are frozen as they are, on a frozen table of its own."""
+def freeze(split: AnySplit, ids: Ids) -> AnySplit:
+    """Return the split in which these ids are frozen, on a new frozen table; see `SplitTable.freeze`."""
     frozen = np.unique(ids)
     frozen = frozen[split.remap[frozen] < 0]
     if not frozen.size:
         return split
-    rows, first, place = np.unique(~split.remap[frozen], return_index=True, return_inverse=True)
+    rows, first, number = np.unique(~split.remap[frozen], return_index=True, return_inverse=True)
     stored = _stored_exactly(split, split.trainable[rows], frozen[first])
     remap = split.remap.copy()
-    remap[frozen] = split.num_frozen + place
+    remap[frozen] = split.num_frozen + number
     remap, trainable = without_unused(remap, split.trainable)
-    return split.with_parts(trainable=trainable, **own_table(split, remap, stored))
+    return split.with_parts(trainable=trainable, **own_rows(split, remap, stored))
 
 
-def compact(split: Split) -> Split:
-    """The split without rows that no id uses, on a frozen table of its own."""
+def compact(split: AnySplit) -> AnySplit:
+    """Return the split without unused rows, on a new frozen table; see `SplitTable.compact`."""
     remap, trainable = without_unused(split.remap, split.trainable)
     used, _ = used_rows(remap[remap >= 0], split.num_frozen)
     if split.table is not None or len(used) < split.num_frozen:
-        return split.with_parts(trainable=trainable, **own_table(split, remap))
+        return split.with_parts(trainable=trainable, **own_rows(split, remap))
     return split if trainable is split.trainable else split.with_parts(remap=remap, trainable=trainable)
 
 
-def shrink(split: Split, ids: Ids, *, drop_reserved: bool = False) -> tuple[Split, Ids]:
-    """The split without these ids, and the new id of each old one, or -1."""
+def shrink(split: AnySplit, ids: Ids, *, drop_reserved: bool = False) -> tuple[AnySplit, Ids]:
+    """Return the split without these ids, and the new id of each old one, or -1; see `SplitTable.shrink`."""
     is_kept = np.ones(split.num_tokens, bool)
     is_kept[ids] = False
-    new_ids = np.where(is_kept, np.cumsum(is_kept, dtype=np.int64) - 1, _NONE)
+    new_ids = np.where(is_kept, np.cumsum(is_kept, dtype=np.int64) - 1, NO_ROW)
     if is_kept.all():
         return split, new_ids
     if not is_kept.any():
-        raise SplitError(f"`tokens` names all {split.num_tokens} tokens: at least one must stay.")
+        raise SplitError(f"`tokens` must leave at least one token. Received: all {split.num_tokens} tokens.")
     if not drop_reserved:
         _check_reserved(split, is_kept)
     padding = None if split.padding is None or not is_kept[split.padding] else int(new_ids[split.padding])
@@ -85,7 +79,7 @@ def shrink(split: Split, ids: Ids, *, drop_reserved: bool = False) -> tuple[Spli
     ), new_ids
 
 
-def _check_reserved(split: SplitBase, is_kept: NDArray[np.bool_]) -> None:
+def _check_reserved(split: Split, is_kept: Mask) -> None:
     dropped = [] if split.padding is None or is_kept[split.padding] else [f"the padding id {split.padding}"]
     if split.vocabulary is not None:
         ids = np.flatnonzero(~is_kept).tolist()
@@ -94,71 +88,24 @@ def _check_reserved(split: SplitBase, is_kept: NDArray[np.bool_]) -> None:
         ]
     if dropped:
         raise SplitError(
-            f"`tokens` names {' and '.join(dropped)}, which lookup layers send ids to whatever the words are. Leave "
-            "out what is meant to stay, or pass drop_reserved=True."
+            f"`tokens` names {' and '.join(dropped)}, which lookup layers use for any input. Leave it out, or pass "
+            "drop_reserved=True."
         )
 
 
-def joined(first: Rows, second: Rows) -> Rows:
-    """Both in one read-only table, one after the other."""
-    rows: Rows = as_read_only(np.concatenate([first, second]))
-    return rows
-
-
-def without_unused(remap: Remap, trainable: Rows) -> tuple[Remap, Rows]:
-    """The trainable rows that the remap uses, in their order, and the remap with their new numbers; both read-only.
-
-    >>> remap, trainable = without_unused(np.array([~2, 7, ~0]), np.array([[0.0], [1.0], [2.0]], np.float32))
-    >>> remap.tolist(), trainable.tolist()
-    ([-2, 7, -1], [[0.0], [2.0]])
-    """
-    is_trained = remap < 0
-    used, place_of = used_rows(~remap[is_trained], len(trainable))
-    if len(used) == len(trainable):
-        return as_read_only(remap), trainable
-    remap = remap.copy()
-    remap[is_trained] = ~place_of[~remap[is_trained]]
-    return as_read_only(remap), as_read_only(trainable[used])
-
-
-def own_table(split: SplitBase, remap: Remap, added: Stored | None = None) -> dict[str, Any]:
-    """The parts of a split on a frozen table of its own: the rows that a remap uses, and some that are added.
-
-    Args:
-        split: the split that has the rows so far.
-        remap: `(num_tokens,)`; frozen rows from `split.num_frozen` on are those that are added.
-        added: `(num_added, dim)` as the rows so far are stored, and with int8 their scale; they follow the others.
-
-    Returns:
-        The new `frozen`, with `scale` and `frozen_dtype`, and the `remap` with its new numbers.
-    """
-    more, more_scale = added or (split.frozen[:0], None)
-    is_frozen = remap >= 0
-    used, place_of = used_rows(remap[is_frozen], split.num_frozen + len(more))
-    old, new = used[used < split.num_frozen], used[used >= split.num_frozen] - split.num_frozen
-    frozen = aligned_empty((len(used), split.dim), split.frozen.dtype)
-    np.take(split.frozen, old, axis=0, out=frozen[: len(old)], mode="clip")  # other modes copy once more
-    frozen[len(old) :] = more[new]
-    scale = split.scale
-    if scale is not None:
-        scale = scale[old] if more_scale is None else joined(scale[old], more_scale[new])
-    remap = remap.copy()
-    remap[is_frozen] = place_of[remap[is_frozen]]
-    return {"frozen": frozen, "scale": scale, "frozen_dtype": split.frozen_dtype, "remap": as_read_only(remap)}
-
-
-def _stored_exactly(split: SplitBase, rows: Rows, ids: Ids) -> Stored:
-    """The rows as the split's frozen ones are stored, if that changes no bit; `ids` names them."""
+def _stored_exactly(split: Split, rows: Rows, ids: Ids) -> Stored:
+    """Return rows in the precision of the split's frozen rows, unless that changes a bit; `ids` names the rows."""
     try:
         stored = tables.encode_rows(rows, split.frozen_dtype)
         if _same_bits(tables.decode_rows(*stored), rows):
             return stored
-    except SplitError:  # out of range; which row it is, is found below
+    # A number is out of range; its row is found below.
+    except SplitError:
         pass
     inexact = next(token_id for token_id, row in zip(ids, rows, strict=True) if not _is_exact(row, split.frozen_dtype))
     raise SplitError(
-        f"The row of {split.name_of(inexact)} is none that {split.frozen_dtype} holds exactly, so it cannot join the "
-        f'frozen rows as it is. Call compact() and with_frozen_dtype("float32") first.'
+        f"The row of {split.name_of(inexact)} cannot join the frozen rows: {split.frozen_dtype} does not hold it "
+        f'exactly. Call compact() and with_frozen_dtype("float32") first.'
     )
 
 
@@ -170,63 +117,67 @@ def _is_exact(row: Rows, dtype: str) -> bool:
 
 
 def _same_bits(first: Rows, second: Rows) -> bool:
-    return np.array_equal(first.view(np.uint32), second.view(np.uint32))  # NaN is not equal to itself
+    # Bits are compared, because NaN is not equal to itself.
+    return np.array_equal(first.view(np.uint32), second.view(np.uint32))
 
 
-def carried_rows(old: SplitBase, new: SplitBase, new_ids: ArrayLike | None = None) -> Ids:
-    """Finds what trainable row of one split a trainable row of another was, so that an optimizer's slots can follow.
+def carried_rows(old: Split, new: Split, new_ids: ArrayLike | None = None) -> Ids:
+    """Return the old number of each trainable row, so that an optimizer's slots can be carried over.
 
-    >>> old = SplitBase([[0.0]], [0, ~0, ~1], [[1.0], [2.0]], vocabulary=["the", "usr", "lol"])
-    >>> new = SplitBase([[0.0]], [~0, ~1, 0], [[2.0], [0.0]], vocabulary=["lol", "the", "usr"])
+    >>> from splitembed import SplitTable
+    >>> old = SplitTable([[0.0]], [0, ~0, ~1], [[1.0], [2.0]], vocabulary=["the", "usr", "lol"])
+    >>> new = SplitTable([[0.0]], [~0, ~1, 0], [[2.0], [0.0]], vocabulary=["lol", "the", "usr"])
     >>> carried_rows(old, new).tolist()
     [1, -1]
 
     Args:
-        old: the split as it was.
-        new: what became of it.
-        new_ids: `(old.num_tokens,)` integers, the new id of each old one or -1, as `shrink` returns them. None goes by
-            token where both splits have a vocabulary (a token that both have at the same id is the same, else it is
-            the first of its name), and by id where not.
+        old: the split before a change.
+        new: the split after it.
+        new_ids: integers `(old.num_tokens,)`, the new id of each old one or -1, as `shrink` returns them. By default
+            ids are matched by token where both splits have a vocabulary (duplicates by id if possible, else to the
+            first), otherwise by id.
 
     Returns:
-        int64 `(new.num_trainable,)`: the row of `old.trainable` that the same token had, the first token with one where
-        several share the row; or -1.
+        int64 `(new.num_trainable,)`: the row of `old.trainable` that the same token had, or -1. Where several tokens
+        share the new row, the first one with an old row counts.
 
     Raises:
-        SplitError: `new_ids` of another shape, or that names ids which `new` does not have.
+        SplitError: `new_ids` has another shape, or names ids outside `new`.
     """
     ids = new.trainable_ids
     before = ids_before(old, new, ids) if new_ids is None else _inverted(new_ids, old, new)[ids]
-    trained = np.flatnonzero(before != _NONE)
-    trained = trained[old.remap[before[trained]] < 0][::-1]  # backwards, so that of several ids the first one stays
-    rows = np.full(new.num_trainable, _NONE, np.int64)
+    trained = np.flatnonzero(before != NO_ROW)
+    # Reversed, so that the first of several tokens is written last.
+    trained = trained[old.remap[before[trained]] < 0][::-1]
+    rows = np.full(new.num_trainable, NO_ROW, np.int64)
     rows[~new.remap[ids[trained]]] = ~old.remap[before[trained]]
     return rows
 
 
-def ids_before(old: SplitBase, new: SplitBase, ids: Ids) -> Ids:
-    """The old id of each of these new ids, or -1: by token where both have a vocabulary, else by id.
+def ids_before(old: Split, new: Split, ids: Ids) -> Ids:
+    """Return the old id of each new id, or -1: by token where both splits have a vocabulary, otherwise by id.
 
-    >>> old, new = (SplitBase([[0.0]], [0] * 3, [], vocabulary=list(tokens)) for tokens in ("abb", "xab"))
+    >>> from splitembed import SplitTable
+    >>> old, new = (SplitTable([[0.0]], [0] * 3, [], vocabulary=list(tokens)) for tokens in ("abb", "xab"))
     >>> ids_before(old, new, np.arange(3)).tolist()
     [-1, 0, 2]
     """
     if old.vocabulary is None or new.vocabulary is None or old.vocabulary is new.vocabulary:
-        return np.where(ids < old.num_tokens, ids, np.int64(_NONE))
+        return np.where(ids < old.num_tokens, ids, np.int64(NO_ROW))
     before, after, find = list(old.vocabulary), list(new.vocabulary), old.index.get
-    same = (i if i < len(before) and before[i] == after[i] else find(after[i], _NONE) for i in ids.tolist())
+    same = (i if i < len(before) and before[i] == after[i] else find(after[i], NO_ROW) for i in ids.tolist())
     return np.fromiter(same, np.int64, len(ids))
 
 
-def _inverted(new_ids: ArrayLike, old: SplitBase, new: SplitBase) -> Ids:
-    """The old id of each new one, or -1."""
-    array = np.asarray(new_ids)
+def _inverted(new_ids: ArrayLike, old: Split, new: Split) -> Ids:
+    """Return the old id of each new one, or -1."""
+    array: NDArray[np.int64] = np.asarray(new_ids)
     if array.shape != (old.num_tokens,) or array.dtype.kind not in "iu" or array.max() >= new.num_tokens:
         raise SplitError(
             f"`new_ids` must be integers ({old.num_tokens},), ids below {new.num_tokens} or -1. Received: "
             f"{array.dtype} {array.shape}{f', up to {array.max()}' if array.size else ''}."
         )
     kept = np.flatnonzero(array >= 0)
-    before = np.full(new.num_tokens, _NONE, np.int64)
+    before = np.full(new.num_tokens, NO_ROW, np.int64)
     before[array[kept]] = kept
     return before

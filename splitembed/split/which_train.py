@@ -1,4 +1,4 @@
-"""Which tokens train although they are known, and which share the row of [UNK]: counts enter, masks leave."""
+"""Choice of the known tokens that train, and of the rare tokens that share the row of `[UNK]`."""
 
 from typing import Any
 
@@ -9,14 +9,15 @@ from splitembed.arrays import is_count
 from splitembed.errors import SplitError
 from splitembed.vocabulary import Vocabulary
 
-Mask = NDArray[np.bool_]  # (num_tokens,)
-Counts = NDArray[Any] | None  # (num_tokens,)
+# Both have shape (num_tokens,).
+Mask = NDArray[np.bool_]
+Counts = NDArray[Any] | None
 
 
 def chosen_tokens(
     tokens: Vocabulary, is_known: Mask, counts: Counts, trainable_tokens: Any, train_most_frequent: int
 ) -> Mask:
-    """Marks the tokens that were asked to train, known or not.
+    """Return a mask of the tokens chosen to train, known or not.
 
     >>> from splitembed.vocabulary import read_vocabulary
     >>> vocabulary, known = read_vocabulary(["the", "of", "usr"]), np.array([True, True, False])
@@ -26,18 +27,20 @@ def chosen_tokens(
     Args:
         tokens: the vocabulary.
         is_known: whether a token has a pretrained vector.
-        counts: how often each token occurs, or None.
+        counts: the frequency of each token, or None.
         trainable_tokens: tokens, ids or a mask.
-        train_most_frequent: how many of the most frequent known tokens.
+        train_most_frequent: number of the most frequent known tokens that train too.
 
     Raises:
-        SplitError: the padding id is named, a negative number, or counts are missing.
-        TokenIdError, UnknownTokenError: `trainable_tokens` names what the vocabulary does not hold.
+        SplitError: the padding id is named, the number is negative, or counts are missing.
+        TokenIdError, UnknownTokenError: `trainable_tokens` names an id or token outside the vocabulary.
     """
     chosen = np.zeros(tokens.num_tokens, bool)
     chosen[tokens.ids(trainable_tokens)] = True
     if tokens.padding is not None and chosen[tokens.padding]:
-        raise SplitError(f"`trainable_tokens` names the padding id {tokens.padding}, whose row is zero and frozen.")
+        raise SplitError(
+            f"`trainable_tokens` names the padding id {tokens.padding}, whose row is always zero. Leave it out."
+        )
     if not is_count(train_most_frequent, 0):
         raise SplitError(f"`train_most_frequent` must be an integer, 0 or more. Received: {train_most_frequent}.")
     if train_most_frequent:
@@ -48,7 +51,7 @@ def chosen_tokens(
 
 
 def rare_tokens(tokens: Vocabulary, is_known: Mask, counts: Counts, min_count: float) -> Mask:
-    """Marks the OOV tokens that are too rare for a row of their own.
+    """Return a mask of the OOV tokens that are too rare for a trainable row each.
 
     >>> from splitembed.vocabulary import read_vocabulary
     >>> vocabulary, known = read_vocabulary(["[UNK]", "of", "usr"]), np.array([False, True, False])
@@ -58,11 +61,11 @@ def rare_tokens(tokens: Vocabulary, is_known: Mask, counts: Counts, min_count: f
     Args:
         tokens: the vocabulary.
         is_known: whether a token has a pretrained vector.
-        counts: how often each token occurs, or None.
-        min_count: OOV tokens that occur less often are rare; 1 or less makes none rare.
+        counts: the frequency of each token, or None.
+        min_count: OOV tokens with a lower frequency are rare; with 1 or less, none are.
 
     Raises:
-        SplitError: counts are missing, or there is no `[UNK]` whose row rare tokens could share.
+        SplitError: counts are missing, or the vocabulary has no `[UNK]` whose row rare tokens could share.
     """
     if not isinstance(min_count, (int, float, np.number)):
         raise SplitError(f"`min_count` must be a number. Received: {min_count!r}.")
@@ -72,12 +75,12 @@ def rare_tokens(tokens: Vocabulary, is_known: Mask, counts: Counts, min_count: f
     if rare.any() and tokens.unknown is None:
         raise SplitError(
             f"`min_count`={min_count} makes {np.count_nonzero(rare)} rare tokens share the row of [UNK], but the "
-            f"vocabulary has none: add it, or name the token that plays its part with `unknown`."
+            f"vocabulary has no [UNK]. Add it, or name another token for it with `unknown`."
         )
     return rare
 
 
 def _needed(counts: Counts, option: str) -> NDArray[Any]:
     if counts is None:
-        raise SplitError(f"`{option}` needs `counts`: how often each token occurs.")
+        raise SplitError(f"`{option}` needs `counts`, the frequency of each token.")
     return counts

@@ -1,19 +1,19 @@
-"""frozen.h5 and trainable.h5: arrays and words enter, and come back bit for bit; foreign or damaged files are refused.
+"""The files frozen.h5 and trainable.h5. What is read equals what was written; foreign and damaged files are refused.
 
     FrozenWriter, write_frozen      rows -> frozen.h5             open_frozen     -> FrozenTable, memory-mapped
     write_trainable                 rows, remap -> trainable.h5   open_trainable  -> TrainableTable
-    check_pair, open_pair           refuse tables that do not belong together
+    check_pair, open_pair           refuse tables that do not match
 
 The format, versions 1 to 3
 ===========================
 
-Both files are plain HDF5 that every HDF5 from 1.8 (2008) on reads. Names, attributes and datasets not listed here carry
-no meaning and are to be ignored. Text attributes are scalar UTF-8 strings of fixed length, padded with NUL, "" being
-one NUL (a reader accepts strings of variable length too); integer attributes are scalars of any integer type (written
-as int64). Datasets are written contiguous, without filters, and little-endian, but for a remap of 4096 tokens or more
-of which nine tenths have the row after the last token's, which goes through shuffle and gzip. A reader must also accept
-other layouts, the filters shuffle, gzip and fletcher32, and other byte orders, since tools that copy HDF5 files change
-them.
+Both files are plain HDF5, readable by HDF5 1.8 (2008) and later. Readers ignore names, attributes and datasets that are
+not listed here. Text attributes are scalar UTF-8 strings of fixed length, padded with NUL; "" is one NUL (a reader
+accepts strings of variable length too). Integer attributes are scalars of any integer type (written as int64). Datasets
+are written contiguous, without filters, and little-endian. The exception is a remap of 4096 tokens or more in which
+nine tenths of the rows follow the row of the token before: it is written with the filters shuffle and gzip. A reader
+must also accept other layouts, the filters shuffle, gzip and fletcher32, and other byte orders, because tools that copy
+HDF5 files change them.
 
 frozen.h5
     attribute `format`              text, "splitembed.frozen"
@@ -24,20 +24,20 @@ frozen.h5
     attribute `fingerprint`         text, of the rows
     attribute `words_fingerprint`   text, of the words; "" if there is no group `words`
     attribute `word_rows_fingerprint`  text, only in version 2: of `words/rows`, as of a remap
-    attribute `zero_row`            integer, optional: a row that is all zero and stands for padding; its word, if there
-                                    are words, is no word
+    attribute `zero_row`            integer, optional: a row that is all zero, for padding; its word, if there are
+                                    words, is not a token
     dataset   `vectors`             (num_frozen, dim). float32, float16: IEEE 754. bfloat16: uint16, the upper half of
                                     the float32. int8: row i is vectors[i] * scale[i]
     dataset   `scale`               float32 (num_frozen,), only with int8
-    dataset   `words/utf8`          uint8 (num_bytes,): the words' bytes, one after the other, nothing between them
-    dataset   `words/offsets`       uint64 (num_frozen + 1,), from 0 to num_bytes, never falling: word i is
+    dataset   `words/utf8`          uint8 (num_bytes,): the bytes of all words, without separators
+    dataset   `words/offsets`       uint64 (num_frozen + 1,), from 0 to num_bytes, never decreasing: word i is
                                     utf8[offsets[i]:offsets[i + 1]]
     dataset   `words/rows`          int32 (num_words,), only in version 2, where offsets are (num_words + 1,) and
                                     several words may share a row: word i has row rows[i], 0 <= rows[i] < num_frozen
 
     `vectors` starts at a multiple of 4096 bytes, so that the file can be memory-mapped and the map given to libraries
-    that demand memory at a multiple of 64. Words are UTF-8, or the bytes that a foreign file had in their place; they
-    may be empty and may repeat.
+    that need memory at a multiple of 64 bytes. Words are UTF-8, or other bytes copied from a foreign file; they may be
+    empty and may repeat.
 
 trainable.h5
     attribute `format`                  text, "splitembed.trainable"
@@ -46,18 +46,19 @@ trainable.h5
     attribute `remap_fingerprint`       text, of the remap
     attribute `vocabulary_fingerprint`  text, of the vocabulary; "" if there is no group `vocabulary`
     attribute `frozen_fingerprint`      text, the attribute `fingerprint` of the frozen.h5 that `remap` points into
-    attribute `frozen_path`             text, a hint: where that file was, absolute or relative to this one's folder; ""
-                                        if it lies beside this one as frozen.h5
+    attribute `frozen_path`             text, a hint: the path of that file, absolute or relative to the folder of this
+                                        one; "" if it is the frozen.h5 beside this one
     attribute `padding`                 integer, optional: the padding id, 0 <= padding < num_tokens
     dataset   `vectors`                 float32 (num_trainable, dim)
     dataset   `remap`                   int32 (num_tokens,), -num_trainable <= remap < num_frozen: token id t has row
                                         remap[t] of the frozen table if remap[t] >= 0, else row -1 - remap[t] of
                                         `vectors`
-    dataset   `vocabulary/utf8`         as `words/utf8`: the tokens in id order; no group `vocabulary` where ids have no
-    dataset   `vocabulary/offsets`      strings. uint64 (num_tokens + 1,)
+    dataset   `vocabulary/utf8`         as `words/utf8`: the tokens in id order; the group `vocabulary` is absent where
+                                        ids have no strings
+    dataset   `vocabulary/offsets`      uint64 (num_tokens + 1,), as `words/offsets`
 
-    An embedding whose weights are not tied has a second table, that of its logits, for the same tokens. Only in version
-    3, it is in the datasets `reverse/vectors` and `reverse/remap` and in the attributes `reverse_fingerprint`,
+    An embedding whose weights are not tied has a second table, for its logits, with the same tokens. It is stored only
+    in version 3, in the datasets `reverse/vectors` and `reverse/remap` and the attributes `reverse_fingerprint`,
     `reverse_remap_fingerprint`, `reverse_frozen_fingerprint` and `reverse_padding`, each as the one without `reverse`.
 
 Fingerprints
@@ -68,10 +69,10 @@ Fingerprints
     words       the bytes of `utf8`, then those of `offsets`
     remap       the bytes of `remap`
 
-A file is made under another name in the same folder, synchronised to the disk, and renamed: files are replaced, never
-edited, and whoever has the old one mapped keeps it.
+A file is written under a temporary name in the same folder, synchronised to the disk, and renamed: files are replaced,
+never edited, and a process that has mapped the old file keeps its content.
 
-The whole of it, read without splitembed:
+A complete example of a reader without splitembed:
 
 >>> import hashlib, tempfile
 >>> from pathlib import Path

@@ -1,4 +1,4 @@
-"""Our HDF5 files on disk: a path enters; an open file leaves, published whole when written, checked when read."""
+"""Our HDF5 files on disk: written under a temporary name and renamed, and checked when they are opened."""
 
 import contextlib
 import errno
@@ -17,22 +17,27 @@ from splitembed.tables.fields import OPENERS, PathLike, check_format, store_text
 if sys.platform != "win32":
     import fcntl
 
-LIBRARY_VERSIONS = ("v108", "v108")  # HDF5 1.8 of 2008 reads it, and its metadata carries checksums
-HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)  # h5py raises each of them
+# The oldest format with checksums of its metadata, readable since 2008.
+LIBRARY_VERSIONS = ("v108", "v108")
+# h5py raises each of them for damaged files.
+HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)
 
 
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
-    """Gives a temporary name in the same folder, and renames what was written there once it is on the disk.
+    """Yield a temporary path in the same folder, and rename the file written there once it is on the disk.
 
-    Whoever opens `path` sees the old file or the new one, never half; an exception leaves the old one and nothing else.
+    A reader of `path` sees the old file or the new one, never half. An exception leaves only the old one.
 
     Args:
-        path: the file to make or replace; a symbolic link stays, its target is replaced.
+        path: the file to make or replace; of a symbolic link the target is replaced.
+
+    Raises:
+        OSError: `path` is a device or a pipe.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file() and not target.is_dir():
-        raise OSError(errno.EINVAL, "A device or pipe, which a file would replace. Give the file a name", str(target))
+        raise OSError(errno.EINVAL, "A device or pipe cannot be replaced. Pass the name of a file", str(target))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
@@ -41,41 +46,43 @@ def replacing(path: PathLike) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    with contextlib.suppress(OSError):  # the rename is done; some systems cannot synchronise the folder that holds it
+    # The rename is done, and some systems cannot synchronise a folder.
+    with contextlib.suppress(OSError):
         _synchronize(target.parent)
 
 
 def refuse_foreign(path: PathLike) -> None:
-    """Refuses to put a table in the place of a file that is none, such as the vectors it is made from.
+    """Refuse to replace a file of another format, such as the vectors that a table is made from.
 
     Raises:
-        TableFormatError: there is such a file.
+        TableFormatError: `path` is such a file.
     """
     if not os.path.isfile(path) or not os.path.getsize(path):
         return
     is_foreign = not h5py.is_hdf5(path)
     if not is_foreign:
-        with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:  # what cannot be opened is no loss
+        # A file that cannot be opened is not worth keeping.
+        with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
             is_foreign = text_or_other(file, "format") not in OPENERS
     if is_foreign:
         raise TableFormatError(
-            f"{os.fspath(path)} is there already, and is no table of splitembed: it would be lost. Give the table "
-            "another name (is the order of arguments right?), or remove that file first."
+            f"{os.fspath(path)} exists and is not a table of splitembed; it would be lost. Pass another name (check "
+            "the order of the arguments), or remove that file first."
         )
 
 
 @contextlib.contextmanager
 def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version: int = 1) -> Iterator[h5py.File]:
-    """Writes one of our files as `replacing` does.
+    """Write one of our files as `replacing` does.
 
     Args:
         path: the file to make or replace.
-        format_name: what its attribute `format` says.
-        alignment: multiple of bytes at which every object in the file starts.
-        version: of the format, the oldest that can hold what will be written.
+        format_name: its attribute `format`.
+        alignment: every object in the file starts at a multiple of so many bytes.
+        version: of the format, the oldest that can hold the data.
 
     Raises:
-        TableFormatError: `path` is a file that is no table of ours.
+        TableFormatError: `path` is a file of another format.
     """
     refuse_foreign(path)
     layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
@@ -95,15 +102,15 @@ def _synchronize(path: Path) -> None:
 
 @contextlib.contextmanager
 def reading(path: PathLike, format_name: str) -> Iterator[h5py.File]:
-    """Opens one of our files for reading, and closes it; what goes wrong inside becomes a TableFormatError.
+    """Open one of our files for reading; errors of HDF5 become a TableFormatError.
 
     Args:
         path: the file.
-        format_name: what its attribute `format` must say.
+        format_name: the expected attribute `format`.
 
     Raises:
         FileNotFoundError, PermissionError, IsADirectoryError: as `open` raises them.
-        TableFormatError: not one of our files, damaged, too new, or being written.
+        TableFormatError: the file is foreign, damaged, too new, or being written.
     """
     with open(path, "rb") as stream:
         _refuse_while_written(stream.fileno(), path)
@@ -114,35 +121,37 @@ def reading(path: PathLike, format_name: str) -> Iterator[h5py.File]:
         except TableFormatError:
             raise
         except HDF5_ERRORS as error:
-            raise TableFormatError(_what_is_wrong(path, stream, error)) from error
+            raise TableFormatError(_fault(path, stream, error)) from error
 
 
 def _refuse_while_written(descriptor: int, path: PathLike) -> None:
-    """Takes the lock that HDF5 takes: HDF5 itself lets a reader in beside a writer of the same process."""
-    if sys.platform == "win32":  # HDF5's own lock has to do
+    """Take the lock of HDF5, which HDF5 itself does not check between a reader and a writer of one process."""
+    # Windows has only the lock that HDF5 takes itself.
+    if sys.platform == "win32":
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         raise TableFormatError(
-            f"{os.fspath(path)} is open for writing elsewhere, so what it holds now may be half of a table. Open it "
-            "again when the writer has closed it. (splitembed itself writes beside a file and replaces it whole.)"
+            f"{os.fspath(path)} is open for writing elsewhere, so it may be incomplete. Open it again when the writer "
+            "has closed it. (splitembed itself never writes into an existing file, but replaces it.)"
         ) from None
-    except OSError:  # a file system without locks: HDF5 goes on without them as well
+    # The file system has no locks; HDF5 goes on without them too.
+    except OSError:
         pass
 
 
-def _what_is_wrong(path: PathLike, stream: BinaryIO, error: Exception) -> str:
+def _fault(path: PathLike, stream: BinaryIO, error: Exception) -> str:
     where, size = os.fspath(path), os.fstat(stream.fileno()).st_size
     stream.seek(0)
     head = stream.read(16)
     if not size:
-        return f"{where} is empty (0 bytes); expected a table written by splitembed."
+        return f"{where} is empty (0 bytes); expected a table written by splitembed. Copy or write it again."
     if "signature not found" in str(error):
         return (
-            f"{where} is not an HDF5 file: it starts with {head!r}. Expected a table written by splitembed; "
-            "foreign files of vectors are for read_vectors."
+            f"{where} is not an HDF5 file: it starts with {head!r}; expected a table written by splitembed. Use "
+            "read_vectors for other files of vectors."
         )
     if "truncated" in str(error):
-        return f"{where} is cut short: {size} bytes are left of it ({error}). Copy or write it again."
+        return f"{where} is cut short: only {size} bytes are left ({error}). Copy or write it again."
     return f"{where} cannot be read as a table: {type(error).__name__}: {error}. Copy or write it again."

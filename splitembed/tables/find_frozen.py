@@ -1,7 +1,7 @@
-"""Where frozen tables are kept: a fingerprint enters; the files that hold that table leave.
+"""The search for frozen tables by fingerprint.
 
-Many small trainable tables stand on one frozen table, which is not always where it was when they were written. The
-environment variable SPLITEMBED_PATH lists the folders to look in, separated as in PATH.
+Many small trainable tables share one frozen table, which may have moved since they were written. The environment
+variable SPLITEMBED_PATH lists the folders to search, separated as in PATH.
 """
 
 import os
@@ -17,7 +17,7 @@ SEARCH_PATH = "SPLITEMBED_PATH"
 
 
 def search_path() -> list[Path]:
-    """Returns the folders that the environment variable SPLITEMBED_PATH lists; `~` is the home folder there.
+    """Return the folders of the environment variable SPLITEMBED_PATH; `~` is the home folder.
 
     >>> from unittest import mock
     >>> with mock.patch.dict(os.environ, SPLITEMBED_PATH=os.pathsep.join(["tables", "", "more tables"])):
@@ -28,7 +28,7 @@ def search_path() -> list[Path]:
 
 
 def find_frozen(fingerprint: str, folders: Iterable[PathLike] | None = None) -> Iterator[Path]:
-    """Finds the frozen tables of a fingerprint among the `*.h5` files that lie directly in the folders.
+    """Find the frozen tables with a fingerprint among the `*.h5` files of folders, without their subfolders.
 
     >>> import tempfile
     >>> import numpy as np
@@ -40,27 +40,28 @@ def find_frozen(fingerprint: str, folders: Iterable[PathLike] | None = None) -> 
 
     Args:
         fingerprint: `sha256:...` of the rows.
-        folders: where to look; by default `search_path()`. One that is not there holds nothing.
+        folders: the folders to search; by default `search_path()`. Missing folders are skipped.
 
     Returns:
-        Paths, folder by folder and by name, each found when it is asked for. A file that is foreign, damaged or being
-        written is passed over; of the others only attributes are read.
+        Paths, folder by folder and sorted by name, found one at a time. Files that are foreign, damaged or being
+        written are skipped; of the others only attributes are read.
     """
     for folder in search_path() if folders is None else folders:
         yield from (path for path in sorted(Path(folder).glob("*.h5")) if is_frozen(path, fingerprint))
 
 
 def is_frozen(path: PathLike, fingerprint: str) -> bool:
-    """Says whether a file is there and is the frozen table of a fingerprint.
+    """Return whether a file exists and is the frozen table with a fingerprint.
 
     >>> is_frozen("no such file.h5", "sha256:...")
     False
 
     Args:
-        path: the file; anything may be there.
-        fingerprint: `sha256:...` of the rows, which are not read: the file's own word is taken for it.
+        path: any path.
+        fingerprint: `sha256:...` of the rows. It is compared with the file's attribute; the rows are not read.
     """
-    if not os.path.isfile(path):  # opening a pipe would wait for its writer
+    # Opening a pipe would wait for its writer.
+    if not os.path.isfile(path):
         return False
     try:
         with reading(path, FROZEN_FORMAT) as file:

@@ -1,6 +1,6 @@
-"""Fingerprints: arrays enter, `sha256:` and 64 hexadecimal digits leave, the same on every machine.
+"""Fingerprints of arrays, the same on every machine.
 
-All numbers are hashed as their little-endian bytes in C order, whatever the array's own byte order, layout or chunks.
+All numbers are hashed as little-endian bytes in C order, independent of the byte order and layout of the array.
 """
 
 import hashlib
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from splitembed.tables.storage import dtype_name
 from splitembed.words import Packed, pack_words
 
-BLOCK_BYTES = 1 << 22  # hashes and copies at full speed, and is small beside any table
+# Large enough to hash and copy at full speed, and small compared with a table.
+BLOCK_BYTES = 1 << 22
 
 
 def row_blocks(num_rows: int, row_bytes: int) -> Iterator[slice]:
-    """Cuts `num_rows` rows into consecutive blocks of about 4 MiB, of one row at least.
+    """Return consecutive blocks of `num_rows` rows, of about 4 MiB and at least one row each.
 
     >>> list(row_blocks(10, 1_000_000))
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
@@ -27,7 +28,7 @@ def row_blocks(num_rows: int, row_bytes: int) -> Iterator[slice]:
 
 
 def little_endian(array: NDArray[Any]) -> NDArray[Any]:
-    """Returns the array C-contiguous and little-endian; copies only where it is not.
+    """Return the array as C-contiguous and little-endian, without a copy if it is.
 
     >>> little_endian(np.array([1, 2], ">u2")).tobytes()
     b'\\x01\\x00\\x02\\x00'
@@ -36,7 +37,7 @@ def little_endian(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class Fingerprint:
-    """A fingerprint that grows block by block, so that a table need never be whole in memory.
+    """A fingerprint computed block by block, so that a table need not fit into memory.
 
     >>> whole, parts = Fingerprint(), Fingerprint()
     >>> whole.add(np.arange(4.0)); parts.add(np.arange(2.0)); parts.add(np.arange(2.0, 4.0))
@@ -48,23 +49,26 @@ class Fingerprint:
         self._hash = hashlib.sha256()
 
     def add(self, array: NDArray[Any]) -> None:
-        """Hashes one block of numbers."""
+        """Hash one block of numbers."""
         self._hash.update(little_endian(array).reshape(-1).view(np.uint8).data)
 
     def add_in_blocks(self, array: Any) -> None:
-        """Hashes an array, a memory map or a dataset of a file, about 4 MiB at a time."""
+        """Hash an array, a memory map or a dataset of a file, about 4 MiB at a time."""
         row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
         for block in row_blocks(len(array), row_bytes):
             self.add(array[block])
 
     def finish(self, description: str = "") -> str:
-        """Hashes the ASCII description last, because a streaming writer learns the number of rows last."""
+        """Hash an ASCII description and return the fingerprint.
+
+        The description comes last, because a streaming writer does not know the number of rows before.
+        """
         self._hash.update(description.encode("ascii"))
         return "sha256:" + self._hash.hexdigest()
 
 
 def describe_rows(dtype: str, num_rows: int, dim: int) -> str:
-    """Spells what the bytes of rows do not say.
+    """Return the description of rows that completes their fingerprint.
 
     >>> describe_rows("float32", 400_000, 50)
     'float32 400000x50'
@@ -73,7 +77,7 @@ def describe_rows(dtype: str, num_rows: int, dim: int) -> str:
 
 
 def fingerprint_rows(vectors: Any, scale: Any = None) -> str:
-    """Fingerprints stored rows: their bytes, the scale's bytes, then dtype and shape as in `float32 2x3`.
+    """Return the fingerprint of stored rows: of their bytes, the bytes of the scale, and `describe_rows`.
 
     >>> fingerprint_rows(np.zeros((2, 3), np.float32))[:20]
     'sha256:d11139ec5297e'
@@ -93,13 +97,13 @@ def fingerprint_rows(vectors: Any, scale: Any = None) -> str:
 
 
 def fingerprint_words(words: Iterable[str]) -> str:
-    """Fingerprints words: their bytes, then their offsets as uint64.
+    """Return the fingerprint of words: of their bytes, then their offsets as uint64.
 
     >>> fingerprint_words(["the", "of"])[:20]
     'sha256:87f0e00d4fcad'
 
     Args:
-        words: strings, or a `Words`, which is not decoded for this.
+        words: strings, or `Words`, which are not decoded for this.
 
     Returns:
         `sha256:` and 64 hexadecimal digits.
@@ -108,7 +112,7 @@ def fingerprint_words(words: Iterable[str]) -> str:
 
 
 def fingerprint_packed(packed: Packed) -> str:
-    """Fingerprints words that are packed already, as `fingerprint_words` does."""
+    """Return the fingerprint of packed words, as `fingerprint_words` does."""
     fingerprint = Fingerprint()
     for array in packed:
         fingerprint.add(array)
@@ -116,7 +120,7 @@ def fingerprint_packed(packed: Packed) -> str:
 
 
 def fingerprint_remap(remap: NDArray[Any]) -> str:
-    """Fingerprints a remap: its int32 bytes.
+    """Return the fingerprint of a remap: of its int32 bytes.
 
     >>> fingerprint_remap(np.array([0, -1, 1]))[:20]
     'sha256:4e65c75c0db60'

@@ -1,7 +1,7 @@
-"""Rows of a dataset as an array: an open file enters; a memory map leaves where the layout allows one, else a copy.
+"""Datasets as arrays: a memory map where the layout of the file allows it, else a copy.
 
-TensorFlow aborts the process when memory that it is given does not start at a multiple of 64 bytes, and a map that
-reaches beyond the end of its file kills it (SIGBUS) when the page is touched: every number is checked before mapping.
+TensorFlow aborts the process on memory that does not start at a multiple of 64 bytes. A map beyond the end of its file
+kills the process with SIGBUS when the page is read. So position and size are checked before mapping.
 """
 
 import mmap
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from splitembed.arrays import ALIGNMENT, aligned_empty, as_read_only
 from splitembed.tables.fields import damaged
 
-# Without it Linux refuses a copy-on-write map larger than memory and swap. Python names it only from 3.13 on.
+# Without this flag Linux refuses a copy-on-write map larger than memory and swap. Python has its name from 3.13 on.
 _COMMON_LINUX = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if _COMMON_LINUX else 0)
 
@@ -25,35 +25,36 @@ _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if _COMMON_LINUX else 0)
 def map_or_read(
     file: h5py.File, rows: h5py.Dataset, memory_map: bool = True, *, scattered: bool = True
 ) -> tuple[NDArray[Any], bool]:
-    """Maps a dataset copy-on-write where it lies plain in the file; reads it otherwise.
+    """Map a dataset copy-on-write if its bytes are contiguous in the file; read it otherwise.
 
     Args:
         file: the open file that holds the dataset.
         rows: the dataset.
-        memory_map: False reads it in any case.
-        scattered: whether single rows are read here and there, as look-ups do; False where all are read in a row.
+        memory_map: False always reads it.
+        scattered: whether rows are read in random order, as lookups do; False if they are read one after the other.
 
     Returns:
         A read-only C-contiguous array in native byte order at a multiple of 64 bytes, and whether it is a map.
 
     Raises:
-        TableFormatError: the file ends before the dataset does.
+        TableFormatError: the file ends before the dataset.
     """
     num_bytes = rows.size * rows.dtype.itemsize
     offset = _offset_of_plain_bytes(file, rows)
     if offset is None:
         return as_read_only(read(rows)), False
-    descriptor = file.id.get_vfd_handle()  # not the path: it may name another file by now
+    # The path may name another file by now.
+    descriptor = file.id.get_vfd_handle()
     size = os.fstat(descriptor).st_size
     if offset + num_bytes > size:
-        raise damaged(file, f"`vectors` reaches from byte {offset} to {offset + num_bytes}; the file ends at {size}.")
+        raise damaged(file, f"`vectors` ends at byte {offset + num_bytes}, but the file at {size}.")
     if not memory_map or offset % ALIGNMENT or not rows.dtype.isnative:
         return as_read_only(read(rows)), False
     return as_read_only(_map(descriptor, offset, rows.shape, rows.dtype, scattered)), True
 
 
 def read(rows: h5py.Dataset) -> NDArray[Any]:
-    """Reads a whole dataset into aligned memory, in native byte order."""
+    """Read a whole dataset into aligned memory, in native byte order."""
     array = aligned_empty(rows.shape, rows.dtype.newbyteorder("="))
     if array.size:
         rows.read_direct(array)
@@ -61,7 +62,7 @@ def read(rows: h5py.Dataset) -> NDArray[Any]:
 
 
 def _offset_of_plain_bytes(file: h5py.File, rows: h5py.Dataset) -> int | None:
-    """Where the rows lie in the file, one after the other as they are; None for any other layout."""
+    """Return the offset of the rows in the file, or None if they are not contiguous there."""
     contiguous = rows.id.get_create_plist().get_layout() == h5py.h5d.CONTIGUOUS
     if not contiguous or file.userblock_size or file.driver != "sec2":
         return None
@@ -74,15 +75,14 @@ def _map(descriptor: int, offset: int, shape: tuple[int, ...], dtype: np.dtype[A
     count = int(np.prod(shape, dtype=np.int64))
     length = offset - start + count * dtype.itemsize
     memory = _private_map(descriptor, start, length)
-    if scattered and hasattr(
-        memory, "madvise"
-    ):  # look-ups jump: reading ahead would pull in pages that nobody asked for
+    # Reading ahead would load pages that lookups in random order do not need.
+    if scattered and hasattr(memory, "madvise"):
         memory.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(memory, dtype, count, offset - start).reshape(shape)
 
 
 def _private_map(descriptor: int, start: int, length: int) -> mmap.mmap:
-    """Copy-on-write although nobody writes: DLPack refuses memory that is flagged read-only."""
+    """Return a copy-on-write map, although nothing writes to it, because DLPack refuses read-only memory."""
     if hasattr(mmap, "MAP_PRIVATE"):
         writable = mmap.PROT_READ | mmap.PROT_WRITE
         return mmap.mmap(descriptor, length, flags=mmap.MAP_PRIVATE | _NO_RESERVE, prot=writable, offset=start)

@@ -1,4 +1,4 @@
-"""Which frozen table belongs to a trainable one: both enter; they leave as a pair, or are refused."""
+"""Pairs of a trainable table and its frozen table."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from splitembed.tables.read_trainable import TrainableTable, open_trainable
 
 
 def check_pair(frozen: FrozenTable, trainable: TrainableTable) -> None:
-    """Refuses tables that do not belong together.
+    """Refuse tables that do not match.
 
     >>> import numpy as np
     >>> frozen = FrozenTable(np.zeros((2, 1), np.float32), "sha256:one")
@@ -22,26 +22,26 @@ def check_pair(frozen: FrozenTable, trainable: TrainableTable) -> None:
     splitembed.errors.FingerprintError: the trainable table was made for the frozen table sha256:two; ...
 
     Args:
-        frozen: the table that `trainable.remap` should point into.
+        frozen: the expected target of `trainable.remap`.
         trainable: the table that records the fingerprint of its frozen table.
 
     Raises:
-        FingerprintError: it is another frozen table; both fingerprints are named.
-        TableFormatError: the fingerprints agree, but dims or the range of the remap do not.
+        FingerprintError: another frozen table; the message names both fingerprints.
+        TableFormatError: equal fingerprints, but another dim or a remap out of range.
     """
     ours, theirs = _name(trainable, "the trainable table"), _name(frozen, "the frozen table")
     if frozen.fingerprint != trainable.frozen_fingerprint:
         raise FingerprintError(
             f"{ours} was made for the frozen table {trainable.frozen_fingerprint}; {theirs} is {frozen.fingerprint}. "
-            "Pair it with the frozen table it was made for."
+            "Pass the frozen table that it was made for."
         )
     if trainable.vectors.shape[1] != frozen.dim:
-        raise TableFormatError(f"{ours} has dim {trainable.vectors.shape[1]}; {theirs} has dim {frozen.dim}.")
+        raise TableFormatError(f"{ours} has dim {trainable.vectors.shape[1]}; expected {frozen.dim}, as {theirs}.")
     last = int(trainable.remap.max(initial=-1))
     if last >= frozen.num_frozen:
         token_id = int(trainable.remap.argmax())
         raise TableFormatError(
-            f"{ours} is damaged: `remap[{token_id}]` names frozen row {last}; {theirs} has {frozen.num_frozen} rows."
+            f"{ours} is damaged: `remap[{token_id}]` is row {last}; {theirs} has {frozen.num_frozen} rows."
         )
 
 
@@ -52,7 +52,7 @@ def open_pair(
     verify: bool = False,
     memory_map: bool = True,
 ) -> tuple[TrainableTable, FrozenTable]:
-    """Opens a trainable table and the frozen table that it belongs to.
+    """Open a trainable table and its frozen table.
 
     >>> import tempfile
     >>> import numpy as np
@@ -66,8 +66,8 @@ def open_pair(
 
     Args:
         directory: the folder that holds trainable.h5, or the path of the trainable table itself.
-        frozen: the frozen table, or where it is; None looks for frozen.h5 beside the trainable table, then where the
-            trainable table says that it was, then in the folders of `search_path`, by its fingerprint.
+        frozen: the frozen table, or its path; by default the frozen.h5 beside the trainable table, else the path that
+            the trainable table records, else the file with its fingerprint in a folder of `search_path`.
         verify: recompute the fingerprints of everything that is read.
         memory_map: False reads the frozen rows into memory.
 
@@ -75,17 +75,17 @@ def open_pair(
         The trainable and the frozen table.
 
     Raises:
-        TableFormatError: a file that is foreign, cut short, damaged, too new, or being written; or one of two tables.
-        FingerprintError: tables that do not belong together.
-        FileNotFoundError: a table is not there.
+        TableFormatError: a file that is foreign, cut short, damaged, too new or being written, or has two tables.
+        FingerprintError: tables that do not match.
+        FileNotFoundError: a table is missing.
     """
     path = Path(directory)
     path = path / TRAINABLE_NAME if path.is_dir() else path
     trainable = open_trainable(path, verify=verify)
     if trainable.reverse is not None:
         raise TableFormatError(
-            f"{path} holds two trainable tables, of an embedding whose weights are not tied, and a frozen table makes "
-            "no pair with them. Load it onto the model that it belongs to, by load_trainable."
+            f"{path} holds two trainable tables, of an embedding whose weights are not tied; expected one. Use "
+            "load_trainable to load it into its model."
         )
     if frozen is None:
         frozen = _find_frozen(path, trainable, verify, memory_map)
@@ -96,35 +96,35 @@ def open_pair(
 
 
 def _find_frozen(path: Path, trainable: TrainableTable, verify: bool, memory_map: bool) -> FrozenTable:
-    """The table beside, or where it is named, may be another one by now: then the next place has its turn."""
+    """Return the first candidate with the right fingerprint, else the first one, which `check_pair` refuses."""
     other = None
-    for place in _places(path, trainable):
-        table = open_frozen(place, verify=verify, memory_map=memory_map)
+    for candidate in _candidates(path, trainable):
+        table = open_frozen(candidate, verify=verify, memory_map=memory_map)
         if table.fingerprint == trainable.frozen_fingerprint:
             return table
         other = other or table
     if other is None:
-        raise FileNotFoundError(_nowhere(path, trainable))
+        raise FileNotFoundError(_not_found(path, trainable))
     return other
 
 
-def _beside_and_named(path: Path, trainable: TrainableTable) -> list[Path]:
-    named = [path.parent / trainable.frozen_path] if trainable.frozen_path else []  # absolute, it stands for itself
-    return [path.parent / FROZEN_NAME, *named]
+def _beside_and_recorded(path: Path, trainable: TrainableTable) -> list[Path]:
+    recorded = [path.parent / trainable.frozen_path] if trainable.frozen_path else []
+    return [path.parent / FROZEN_NAME, *recorded]
 
 
-def _places(path: Path, trainable: TrainableTable) -> Iterator[Path]:
-    yield from filter(Path.is_file, _beside_and_named(path, trainable))
+def _candidates(path: Path, trainable: TrainableTable) -> Iterator[Path]:
+    yield from filter(Path.is_file, _beside_and_recorded(path, trainable))
     yield from find_frozen(trainable.frozen_fingerprint)
 
 
-def _nowhere(path: Path, trainable: TrainableTable) -> str:
-    places = [f"at {place}" for place in _beside_and_named(path, trainable)]
+def _not_found(path: Path, trainable: TrainableTable) -> str:
+    paths = [f"at {candidate}" for candidate in _beside_and_recorded(path, trainable)]
     if search_path():
-        places.append(f"in the folders of {SEARCH_PATH} ({os.environ[SEARCH_PATH]})")
+        paths.append(f"in the folders of {SEARCH_PATH} ({os.environ[SEARCH_PATH]})")
     return (
-        f"The frozen table {trainable.frozen_fingerprint} of {path} was not found {', nor '.join(places)}. Name it "
-        f"with `frozen=`, or list the folder that holds it in the environment variable {SEARCH_PATH}."
+        f"The frozen table {trainable.frozen_fingerprint} of {path} was not found {', nor '.join(paths)}. Pass "
+        f"its path as `frozen`, or list its folder in the environment variable {SEARCH_PATH}."
     )
 
 

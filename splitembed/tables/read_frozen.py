@@ -1,4 +1,4 @@
-"""frozen.h5: rows, words and where they came from enter; a memory-mapped table leaves."""
+"""Frozen tables, opened from a frozen.h5 by memory map."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +12,18 @@ from splitembed.arrays import as_read_only
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.tables import fields as contents
 from splitembed.tables.atomic_files import reading
+from splitembed.tables.datasets import check_length, dataset
 from splitembed.tables.fields import FROZEN_FORMAT, PathLike
 from splitembed.tables.fingerprints import fingerprint_rows
 from splitembed.tables.mapping import map_or_read, read
-from splitembed.tables.storage import STORAGE, decode_rows, dtype_name
+from splitembed.tables.storage import STORAGES, Storage, storage_of
 from splitembed.tables.stored_words import open_word_rows, open_words
 from splitembed.words import Words
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenTable:
-    """Rows that never change, with their words; many models and processes may share one.
+    """Rows that never change, with their words; many models and processes can share one table.
 
     >>> table = FrozenTable(np.array([[1, 2], [3, 4], [5, 6]], np.float32), "sha256:...")
     >>> table.num_frozen, table.dim, table.dtype
@@ -33,12 +34,12 @@ class FrozenTable:
     Args:
         vectors: `(num_frozen, dim)`, read-only, as stored: float32, float16, uint16 (bfloat16) or int8.
         fingerprint: of the rows, see `fingerprint_rows`.
-        source: where the rows came from, for people.
+        source: a description of the origin of the rows.
         path: the file, absolute; None for a table in memory.
-        zero_row: a row that is all zero, for padding ids; None if none is set apart.
-        words: one for each row, or for each number in `row_of`; read on first use; None if the rows have none.
+        zero_row: a row that is all zero, for padding ids, or None.
+        words: one for each row, or for each number in `row_of`; read on first use; None for rows without words.
         scale: float32 `(num_frozen,)` with int8: a row is `vectors[row] * scale[row]`.
-        mapped: whether `vectors` is a map of the file, so that only rows that are used take memory.
+        mapped: whether `vectors` is a memory map of the file, so that only used rows take memory.
         row_of: int64 `(num_words,)`, the row of each word, where words share rows; None where word `i` has row `i`.
     """
 
@@ -63,38 +64,46 @@ class FrozenTable:
         return int(self.vectors.shape[1])
 
     @property
+    def storage(self) -> Storage:
+        """How the rows are stored."""
+        return storage_of(self.vectors.dtype)
+
+    @property
     def dtype(self) -> str:
-        """What the rows are stored as: "float32", "float16", "bfloat16" or "int8"."""
-        return dtype_name(self.vectors.dtype)
+        """How the rows are stored: "float32", "float16", "bfloat16" or "int8"."""
+        return self.storage.name
 
     def take(self, rows: ArrayLike) -> NDArray[np.float32]:
-        """Gathers rows in the order asked for, repeats included, widened to float32.
+        """Return rows by number, widened to float32.
 
         Args:
             rows: integers of any shape `(...,)`.
 
         Returns:
-            float32 `(..., dim)`, a copy.
+            float32 `(..., dim)`, a copy, in the given order.
 
         Raises:
-            TokenIdError: (an IndexError) a row outside `0 <= row < num_frozen`.
+            TokenIdError: a row outside `0 <= row < num_frozen`.
             SplitError: `rows` are not integers.
         """
-        asked = np.asarray(rows)
-        if not asked.size:
-            asked = asked.astype(np.intp)
-        if asked.dtype.kind not in "iu":
-            raise SplitError(f"`rows` must be integers; found dtype {asked.dtype}.")
-        outside = (asked < 0) | (asked >= self.num_frozen)
+        numbers = np.asarray(rows)
+        if not numbers.size:
+            numbers = numbers.astype(np.intp)
+        if numbers.dtype.kind not in "iu":
+            raise SplitError(f"`rows` must be integers. Received: dtype {numbers.dtype}.")
+        outside = (numbers < 0) | (numbers >= self.num_frozen)
         if outside.any():
-            raise TokenIdError(f"Row {asked[outside][0]} does not exist: there are {self.num_frozen} rows, from 0 on.")
-        return decode_rows(self.vectors[asked], None if self.scale is None else self.scale[asked])
+            raise TokenIdError(
+                f"`rows` must be from 0 to {self.num_frozen - 1}, as the table has {self.num_frozen} rows. Received: "
+                f"{numbers[outside][0]}."
+            )
+        return self.storage.decode(self.vectors[numbers], None if self.scale is None else self.scale[numbers])
 
 
 def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True) -> FrozenTable:
-    """Opens a frozen.h5: its rows are mapped where they lie plain in the file, and read otherwise.
+    """Open a frozen.h5; its rows are memory-mapped if they are contiguous in the file, and read otherwise.
 
-    No handle stays open. The map shows the file as it was opened, also after `path` is replaced or deleted.
+    The file is closed again. The map keeps its content, also after `path` is replaced or deleted.
 
     >>> import tempfile
     >>> from splitembed.tables import write_frozen
@@ -106,7 +115,7 @@ def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True
 
     Args:
         path: the file.
-        verify: also read all of it and compare the fingerprints of rows and words.
+        verify: also read the whole file and compare the fingerprints of rows and words.
         memory_map: False reads the rows into memory.
 
     Returns:
@@ -136,19 +145,20 @@ def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True
 
 def _zero_row(file: h5py.File, vectors: NDArray[Any]) -> int | None:
     row = contents.index_attribute(file, "zero_row", len(vectors))
-    if row is not None and decode_rows(vectors[row]).any():
+    if row is not None and storage_of(vectors.dtype).decode(vectors[row], None).any():
         raise contents.damaged(file, f"its attribute `zero_row` is {row}, and that row is not zero.")
     return row
 
 
 def _datasets(file: h5py.File) -> tuple[h5py.Dataset, h5py.Dataset | None]:
-    rows = contents.dataset(file, "vectors", tuple(STORAGE.values()), 2)
+    rows = dataset(file, "vectors", tuple(each.stored_dtype for each in STORAGES.values()), 2)
     dtype, dim = contents.text_attribute(file, "dtype"), contents.integer_attribute(file, "dim")
-    if dtype != dtype_name(rows.dtype) or dim != rows.shape[1]:
+    storage = storage_of(rows.dtype)
+    if dtype != storage.name or dim != rows.shape[1]:
         found = f"shape {rows.shape} and dtype {rows.dtype}"
-        raise contents.damaged(file, f"its attributes promise {dtype} rows of dim {dim}; `vectors` has {found}.")
-    if dtype != "int8":
+        raise contents.damaged(file, f"`vectors` has {found}; expected {dtype} rows of dim {dim}.")
+    if not storage.has_scale:
         return rows, None
-    scales = contents.dataset(file, "scale", (np.dtype(np.float32),), 1)
-    contents.check_length(file, "scale", len(scales), len(rows))
+    scales = dataset(file, "scale", (np.dtype(np.float32),), 1)
+    check_length(file, "scale", len(scales), len(rows))
     return rows, scales

@@ -1,4 +1,4 @@
-"""trainable.h5 read: a path enters; trainable rows, remap and vocabulary leave, to be paired with a frozen table."""
+"""Trainable tables, opened from a trainable.h5."""
 
 import dataclasses
 import os
@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 from splitembed.arrays import as_read_only
 from splitembed.tables import atomic_files as files
 from splitembed.tables import fields as contents
+from splitembed.tables.datasets import check_length, dataset
 from splitembed.tables.fields import TRAINABLE_FORMAT, PathLike
 from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows
 from splitembed.tables.mapping import map_or_read, read
 from splitembed.tables.stored_words import open_words
 from splitembed.words import Words
 
-REVERSE = "reverse"  # what the second of two tables in one file is called
-_MAPPED_FILES_CAN_BE_REPLACED = os.name == "posix"  # elsewhere a model could not be saved where it was opened
+# Group of the second of two tables in one file.
+REVERSE = "reverse"
+# On other systems a model could not be saved to the file that it was opened from.
+_MAPPED_FILES_CAN_BE_REPLACED = os.name == "posix"
 
 
 @dataclass(frozen=True, eq=False)
 class TrainableTable:
-    """What one model trains, and where each of its tokens finds its row.
+    """The trainable rows of one model, and the remap from its tokens to rows.
 
     Args:
         vectors: `(num_trainable, dim)` float32, read-only.
@@ -32,14 +35,14 @@ class TrainableTable:
         frozen_fingerprint: of the frozen table that `remap` points into.
         vocabulary: the tokens in id order, read on first use; None where ids have no strings.
         padding: the padding id, or None.
-        frozen_path: where the frozen table was, as a hint; "" if beside this file.
+        frozen_path: the recorded path of the frozen table, a hint; "" if it is beside this file.
         fingerprint: of `vectors`, see `fingerprint_rows`.
         remap_fingerprint: of `remap`.
         vocabulary_fingerprint: of `vocabulary`; "" without one.
         path: the file, absolute; None for a table in memory.
-        mapped: whether `vectors` is a map of the file, so that a model's weight is all the memory that they take.
-        reverse: of an embedding whose weights are not tied, what its logits train, for the same tokens: another frozen
-            table's fingerprint, rows, remap and padding.
+        mapped: whether `vectors` is a memory map of the file, so that only a model's weight takes memory.
+        reverse: the table of the logits, for the same tokens, if weights are not tied: its rows, remap, padding and the
+            fingerprint of its frozen table.
     """
 
     vectors: NDArray[np.float32]
@@ -57,17 +60,17 @@ class TrainableTable:
 
 
 def fault_of_remap(remap: NDArray[np.int32], num_trainable: int, name: str = "remap") -> str:
-    """Says which entry of a remap names a trainable row that is not there; "" if none does."""
+    """Return which entry of a remap names a missing trainable row; "" if there is none."""
     if remap.min(initial=0) >= -num_trainable:
         return ""
     token_id = int(np.argmax(remap < -num_trainable))
-    return f"`{name}[{token_id}]` names trainable row {~int(remap[token_id])}; there are {num_trainable} of them."
+    return f"`{name}[{token_id}]` is trainable row {~int(remap[token_id])}; expected less than {num_trainable}."
 
 
 def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
-    """Opens a trainable.h5: its rows are mapped where they lie plain in the file, and read otherwise.
+    """Open a trainable.h5; its rows are memory-mapped if they are contiguous in the file, and read otherwise.
 
-    No handle stays open. The map shows the file as it was opened, also after `path` is replaced or deleted.
+    The file is closed again. The map keeps its content, also after `path` is replaced or deleted.
 
     >>> import tempfile
     >>> from splitembed.tables import write_trainable
@@ -80,7 +83,7 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
 
     Args:
         path: the file.
-        verify: also read the vocabulary now, and compare the fingerprints of everything.
+        verify: also read the vocabulary now, and compare all fingerprints.
 
     Returns:
         The table; its remap is read into memory.
@@ -101,11 +104,11 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
 
 
 def _table(file: h5py.File, of: str, verify: bool) -> TrainableTable:
-    """Rows, remap and padding under their plain names, or under those that begin with `reverse`."""
+    """Read rows, remap and padding, under names with the given prefix."""
     group, prefix = (f"{of}/", f"{of}_") if of else ("", "")
-    rows = contents.dataset(file, f"{group}vectors", (np.dtype(np.float32),), 2)
+    rows = dataset(file, f"{group}vectors", (np.dtype(np.float32),), 2)
     vectors, mapped = map_or_read(file, rows, _MAPPED_FILES_CAN_BE_REPLACED, scattered=False)
-    remap = read(contents.dataset(file, f"{group}remap", (np.dtype(np.int32),), 1))
+    remap = read(dataset(file, f"{group}remap", (np.dtype(np.int32),), 1))
     fault = fault_of_remap(remap, len(vectors), f"{group}remap")
     if fault:
         raise contents.damaged(file, fault)
@@ -127,8 +130,8 @@ def _reverse(file: h5py.File, table: TrainableTable, verify: bool) -> TrainableT
     if REVERSE not in file:
         return None
     reverse = _table(file, REVERSE, verify)
-    contents.check_length(file, f"{REVERSE}/remap", len(reverse.remap), len(table.remap))
+    check_length(file, f"{REVERSE}/remap", len(reverse.remap), len(table.remap))
     if reverse.vectors.shape[1] != table.vectors.shape[1]:
-        dims = f"{reverse.vectors.shape[1]}; `vectors` have {table.vectors.shape[1]}"
-        raise contents.damaged(file, f"`{REVERSE}/vectors` have dim {dims}.")
+        dims = f"{reverse.vectors.shape[1]}; expected {table.vectors.shape[1]}, as `vectors`"
+        raise contents.damaged(file, f"`{REVERSE}/vectors` has dim {dims}.")
     return reverse

@@ -1,4 +1,4 @@
-"""Numbers on their way into a dataset: arrays, or blocks whose number is not known yet, enter; a dataset leaves."""
+"""Writing of datasets, from arrays or from blocks whose number is not known in advance."""
 
 import math
 import tempfile
@@ -10,23 +10,24 @@ from numpy.typing import DTypeLike, NDArray
 
 from splitembed.tables.fingerprints import Fingerprint, little_endian, row_blocks
 
-_CHUNK_BYTES = 1 << 20  # what HDF5 holds of a dataset in memory, unless told otherwise
+# The default size of HDF5's chunk cache.
+_CHUNK_BYTES = 1 << 20
 
 
 def create_dataset(file: h5py.File, name: str, shape: tuple[int, ...], dtype: DTypeLike, **layout: Any) -> h5py.Dataset:
-    """Makes a little-endian dataset, contiguous unless told otherwise."""
+    """Create a little-endian dataset, contiguous by default."""
     return file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"), **layout)
 
 
 def store_array(file: h5py.File, name: str, array: Any, fingerprint: Fingerprint, *, compressed: bool = False) -> None:
-    """Copies an array or a memory map into a new dataset, about 4 MiB at a time, and hashes it on the way.
+    """Copy an array or a memory map into a new dataset, about 4 MiB at a time, and hash it.
 
     Args:
         file: open for writing.
         name: of the dataset.
-        array: what to copy; with `compressed` of one axis and not empty.
-        fingerprint: that grows by it.
-        compressed: by shuffle and gzip, in chunks, which cannot be mapped; every HDF5 reads them.
+        array: the numbers; with `compressed` one-dimensional and not empty.
+        fingerprint: to which the numbers are added.
+        compressed: whether to use the filters shuffle and gzip, with which the dataset cannot be mapped.
     """
     layout: dict[str, Any] = {}
     if compressed:
@@ -40,30 +41,31 @@ def store_array(file: h5py.File, name: str, array: Any, fingerprint: Fingerprint
 
 
 class Spool:
-    """A file without a name, beside the one to be written, that gathers numbers in bounded memory.
+    """A nameless temporary file that collects numbers in bounded memory.
 
     Args:
-        folder: where it lies: the folder of the final file has room for it, the one for temporary files may not.
+        folder: of the final file, which has room, while the system's folder for temporary files may be small.
         dtype: of the numbers.
     """
 
     def __init__(self, folder: str, dtype: DTypeLike) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._size = 0
 
     def append(self, numbers: NDArray[Any]) -> None:
-        """Writes numbers behind those that are there."""
+        """Append numbers."""
         self._file.write(_as_bytes(little_endian(numbers.astype(self._dtype, copy=False))))
         self._size += numbers.size
 
     def store(self, file: h5py.File, name: str, row_shape: tuple[int, ...], fingerprint: Fingerprint | None) -> None:
-        """Copies everything into a new dataset `(..., *row_shape)`, hashing it where it was not hashed before."""
+        """Copy all numbers into a new dataset `(num_rows, *row_shape)`, and to a fingerprint if one is given."""
         row_size = math.prod(row_shape)
         num_rows = self._size // row_size if row_size else 0
         stored = create_dataset(file, name, (num_rows, *row_shape), self._dtype)
         self._file.seek(0)
-        memory: NDArray[Any] | None = None  # the first block is the longest: fresh memory for each costs as much again
+        # Reused for all blocks, of which the first is the longest: new memory for each would double the time.
+        memory: NDArray[Any] | None = None
         for block in row_blocks(num_rows, row_size * self._dtype.itemsize):
             if memory is None:
                 memory = np.empty((block.stop, *row_shape), self._dtype)
@@ -74,7 +76,7 @@ class Spool:
             stored[block] = part
 
     def close(self) -> None:
-        """Drops the file."""
+        """Delete the file."""
         self._file.close()
 
 

@@ -1,4 +1,4 @@
-"""Words inside our files: words enter and two datasets leave; a file enters and words leave that load on first use."""
+"""Words as datasets of our files, which are read on first use."""
 
 import functools
 from collections.abc import Iterable
@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from splitembed.errors import TableFormatError
 from splitembed.tables.atomic_files import reading
-from splitembed.tables.fields import check_fingerprint, check_length, damaged, dataset, store_text, text_attribute
+from splitembed.tables.datasets import check_length, dataset
+from splitembed.tables.fields import check_fingerprint, damaged, store_text, text_attribute
 from splitembed.tables.fingerprints import fingerprint_packed, fingerprint_remap, little_endian
 from splitembed.words import Packed, Words, check_offsets, pack_words
 
 
 def store_words(file: h5py.File, group: str, words: Iterable[str] | None) -> str:
-    """Writes words as `<group>/utf8` and `<group>/offsets`, and their fingerprint as `<group>_fingerprint`.
+    """Write words as `<group>/utf8` and `<group>/offsets`, and their fingerprint as `<group>_fingerprint`.
 
     Args:
         file: open for writing.
         group: "words" or "vocabulary".
-        words: strings; None writes no group and an empty fingerprint.
+        words: strings; None writes only an empty fingerprint.
 
     Returns:
         The fingerprint.
@@ -37,7 +38,7 @@ def store_words(file: h5py.File, group: str, words: Iterable[str] | None) -> str
 
 
 def store_word_rows(file: h5py.File, row_of: NDArray[np.int64]) -> None:
-    """Writes which row each word has, as `words/rows`, for words that share rows.
+    """Write the row of each word as `words/rows`, for words that share rows.
 
     Args:
         file: open for writing.
@@ -48,11 +49,11 @@ def store_word_rows(file: h5py.File, row_of: NDArray[np.int64]) -> None:
 
 
 def open_word_rows(file: h5py.File, num_rows: int, verify: bool) -> NDArray[np.int64] | None:
-    """Reads which row each word has.
+    """Read the row of each word.
 
     Args:
         file: the open file.
-        num_rows: of the table; every word's row must be one of them.
+        num_rows: number of rows of the table.
         verify: also compare the fingerprint.
 
     Returns:
@@ -70,16 +71,16 @@ def open_word_rows(file: h5py.File, num_rows: int, verify: bool) -> NDArray[np.i
 
 
 def open_words(file: h5py.File, group: str, num_words: int, verify: bool) -> Words | None:
-    """Checks the offsets of words and returns the words, which are read and decoded when first used.
+    """Check the offsets of words, and return words that are read and decoded on first use.
 
     Args:
         file: the open file.
         group: "words" or "vocabulary".
-        num_words: how many there must be.
-        verify: also read them now and compare their fingerprint.
+        num_words: expected number of words.
+        verify: also read the words now and compare their fingerprint.
 
     Returns:
-        The words, or None where the file holds none.
+        The words, or None if the file has none.
     """
     fingerprint = text_attribute(file, f"{group}_fingerprint")
     if not fingerprint:
@@ -89,8 +90,9 @@ def open_words(file: h5py.File, group: str, num_words: int, verify: bool) -> Wor
     check_offsets(offsets[:], len(utf8))
     if verify:
         check_fingerprint(file, f"{group}_fingerprint", fingerprint_packed(_packed(file, group)))
-    where = Path(file.filename).absolute()  # the working folder may be another one by then
-    return Words(num_words, functools.partial(_load, where, text_attribute(file, "format"), group, fingerprint))
+    # Absolute, because the working folder may change before the words are read.
+    path = Path(file.filename).absolute()
+    return Words(num_words, functools.partial(_load, path, text_attribute(file, "format"), group, fingerprint))
 
 
 def _load(path: Path, format_name: str, group: str, fingerprint: str) -> Packed:
@@ -98,8 +100,8 @@ def _load(path: Path, format_name: str, group: str, fingerprint: str) -> Packed:
         now = text_attribute(file, f"{group}_fingerprint")
         if now != fingerprint:
             raise TableFormatError(
-                f"{path} was replaced after it had been opened: its {group} had the fingerprint {fingerprint}, now "
-                f"{now or 'none'}. Open the table again."
+                f"{path} was replaced after it had been opened: the fingerprint of `{group}` is {now or 'empty'}; "
+                f"expected {fingerprint}. Open the table again."
             )
         return _packed(file, group)
 

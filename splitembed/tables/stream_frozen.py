@@ -1,4 +1,4 @@
-"""Writing frozen.h5 block by block: words and rows enter, in bounded memory; a file that appears whole leaves."""
+"""Writing a frozen.h5 block by block, in bounded memory."""
 
 import os
 from collections.abc import Sequence
@@ -7,22 +7,22 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from splitembed.errors import SplitError
 from splitembed.tables.atomic_files import publishing, refuse_foreign
 from splitembed.tables.fields import FROZEN_FORMAT, PathLike, store_text
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.spool import Spool
-from splitembed.tables.storage import STORAGE, encode_rows
+from splitembed.tables.storage import encode_rows, storage_named
 from splitembed.tables.write_frozen import ALIGNMENT_IN_FILE, store_attributes
 from splitembed.words import pack_words
 
 
 class FrozenWriter:
-    """Writes a frozen.h5 block by block: memory holds one block, the folder the rows twice until the end.
+    """A writer of a frozen.h5, block by block: memory holds one block, the folder the rows twice until the end.
 
-    The file appears when the `with` block ends, whole; an exception leaves whatever was there before.
+    The file appears when the `with` block ends; an exception leaves an existing file unchanged.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -39,14 +39,14 @@ class FrozenWriter:
     Args:
         path: the file to make or replace.
         dim: length of a row; None takes it from the first block.
-        dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
-        source: where the rows come from, for people.
-        with_zero_row: appends an all-zero row with the word "" for padding ids, and records which one it is.
+        dtype: "float32"; or "float16", "bfloat16" or "int8", which round the rows.
+        source: a description of the origin of the rows.
+        with_zero_row: append a zero row with the word "" for padding ids, and record its number.
 
     Raises:
-        SplitError: rows that do not fit together or do not fit the dtype.
+        SplitError: rows of different lengths, or numbers that the dtype cannot hold.
         VocabularyError: a word that cannot be stored.
-        TableFormatError: `path` is a file that is no table of ours, and would be lost.
+        TableFormatError: `path` is a file of another format, which would be lost.
     """
 
     def __init__(
@@ -58,16 +58,20 @@ class FrozenWriter:
         source: str = "",
         with_zero_row: bool = False,
     ) -> None:
-        if dtype not in STORAGE:
-            raise SplitError(f"`dtype` must be one of {', '.join(STORAGE)}; found {dtype!r}.")
-        self.path, self.dim, self.dtype, self.source = path, dim, dtype, source
+        self.storage = storage_named(dtype)
+        self.path, self.dim, self.source = path, dim, source
         self.with_zero_row = with_zero_row
         self._spools: dict[str, Spool] = {}
 
     def __enter__(self) -> "FrozenWriter":
         refuse_foreign(self.path)
         folder = os.path.dirname(os.path.realpath(self.path))
-        dtypes = {"vectors": STORAGE[self.dtype].str, "scale": "f4", "words/utf8": "u1", "words/offsets": "u8"}
+        dtypes: dict[str, DTypeLike] = {
+            "vectors": self.storage.stored_dtype,
+            "scale": "f4",
+            "words/utf8": "u1",
+            "words/offsets": "u8",
+        }
         self._spools = {name: Spool(folder, dtype) for name, dtype in dtypes.items()}
         self._spools["words/offsets"].append(np.zeros(1, np.uint64))
         self._rows_hash, self._words_hash, self._num_word_bytes = Fingerprint(), Fingerprint(), 0
@@ -75,18 +79,18 @@ class FrozenWriter:
         return self
 
     def append(self, words: Sequence[str], rows: ArrayLike) -> None:
-        """Adds a block of words and their rows; a block that is refused leaves the writer as it was.
+        """Add a block of words and their rows; an invalid block leaves the writer unchanged.
 
         Args:
             words: one for each row.
             rows: `(num_rows, dim)` real numbers.
 
         Raises:
-            SplitError: shapes that do not fit, or a number too large for the dtype.
+            SplitError: wrong shapes, or a number that the dtype cannot hold.
             VocabularyError: a word that cannot be stored.
         """
         if not self._spools:
-            raise SplitError("FrozenWriter takes rows only inside its `with` block.")
+            raise SplitError("`append` can only be called inside the `with` block of the FrozenWriter.")
         block = self._checked(rows, len(words))
         stored, scale = self._encoded(block)
         utf8, offsets = pack_words(words)
@@ -102,18 +106,21 @@ class FrozenWriter:
         self.num_frozen += len(block)
 
     def _encoded(self, block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
-        if self.dtype == "float32" and block.dtype == np.float32:  # nothing to round, so nothing to look for
+        # Rows that are not rounded need no check.
+        if block.dtype == np.float32 == self.storage.stored_dtype:
             return block, None
-        return encode_rows(block, self.dtype, self.num_frozen)
+        return encode_rows(block, self.storage.name, self.num_frozen)
 
     def _checked(self, rows: ArrayLike, num_words: int) -> NDArray[Any]:
         block = np.asarray(rows)
         if block.ndim != 2 or not block.shape[1] or block.dtype.kind not in "fiu":
-            raise SplitError(f"`rows` must be real numbers (num_rows, dim); found {block.dtype} {block.shape}.")
+            raise SplitError(f"`rows` must be real numbers (num_rows, dim). Received: {block.dtype} {block.shape}.")
         if len(block) != num_words:
-            raise SplitError(f"There must be one word for each row: {num_words} words, {len(block)} rows.")
+            raise SplitError(
+                f"`words` must have one word for each row. Received: {num_words} words, {len(block)} rows."
+            )
         if self.dim is not None and block.shape[1] != self.dim:
-            raise SplitError(f"Row {self.num_frozen} has dim {block.shape[1]}; the rows before it have {self.dim}.")
+            raise SplitError(f"Row {self.num_frozen} has dim {block.shape[1]}; expected {self.dim}, as before.")
         return block
 
     def __exit__(
@@ -129,18 +136,18 @@ class FrozenWriter:
 
     def _publish(self) -> None:
         if self.dim is None:
-            raise SplitError(f"No row was written to {os.fspath(self.path)}, and no `dim` was given.")
+            raise SplitError(f"{os.fspath(self.path)}: no row was written, so the dim is unknown. Pass `dim`.")
         zero_row = self.num_frozen if self.with_zero_row else None
         if self.with_zero_row:
             self.append([""], np.zeros((1, self.dim), np.float32))
         with publishing(self.path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE) as file:
-            store_attributes(file, self.dtype, self.dim, self.source, zero_row)
+            store_attributes(file, self.storage, self.dim, self.source, zero_row)
             self._store(file, "vectors", (self.dim,), None)
-            if self.dtype == "int8":
+            if self.storage.has_scale:
                 self._store(file, "scale", (), self._rows_hash)
             self._store(file, "words/utf8", (), None)
             self._store(file, "words/offsets", (), self._words_hash)
-            fingerprint = self._rows_hash.finish(describe_rows(self.dtype, self.num_frozen, self.dim))
+            fingerprint = self._rows_hash.finish(describe_rows(self.storage.name, self.num_frozen, self.dim))
             store_text(file, fingerprint=fingerprint, words_fingerprint=self._words_hash.finish())
         self.fingerprint = fingerprint
 

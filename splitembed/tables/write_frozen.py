@@ -1,4 +1,4 @@
-"""Writing frozen.h5 at once: an array or a memory map enters, a file that appears whole leaves."""
+"""Writing a frozen.h5 from an array or a memory map."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,11 +12,12 @@ from splitembed.tables.atomic_files import publishing
 from splitembed.tables.fields import FROZEN_FORMAT, PathLike, store_text
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.spool import store_array
-from splitembed.tables.storage import decode_rows, dtype_name
+from splitembed.tables.storage import STORAGES, Storage, storage_of
 from splitembed.tables.stored_words import store_word_rows, store_words
 from splitembed.words import Words, pack_words
 
-ALIGNMENT_IN_FILE = 4096  # bytes: a page, so that rows start at a multiple of 64 wherever they are mapped
+# In bytes: a page, so that mapped rows start at a multiple of 64 bytes.
+ALIGNMENT_IN_FILE = 4096
 
 
 def write_frozen(
@@ -30,7 +31,7 @@ def write_frozen(
     fingerprint: str | None = None,
     row_of: NDArray[np.int64] | None = None,
 ) -> str:
-    """Writes rows that are there already as a frozen.h5, in blocks, so that a memory map is never read whole.
+    """Write rows as a frozen.h5, in blocks, so that a memory map is never read as a whole.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -43,28 +44,29 @@ def write_frozen(
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] ['the', 'of'] True
 
     Args:
-        path: the file to make or replace, as a whole and at once.
+        path: the file to make or replace, in one step.
         vectors: `(num_frozen, dim)` float32, float16, uint16 (bfloat16) or int8.
         words: one for each row, or for each number in `row_of`; or None.
-        source: where the rows came from, for people.
+        source: a description of the origin of the rows.
         zero_row: a row that is all zero, for padding ids, or None.
-        scale: float32 `(num_frozen,)`, with int8 alone.
-        fingerprint: what the rows are known to have, or None; nothing is written if they have another one.
+        scale: float32 `(num_frozen,)`, only with int8.
+        fingerprint: the expected fingerprint of the rows, or None; nothing is written if it differs.
         row_of: integers `(num_words,)`, the row of each word, where words share rows; None where word `i` has row `i`.
 
     Returns:
         The fingerprint of the rows.
 
     Raises:
-        SplitError: arguments that do not fit together.
-        FingerprintError: the rows are not those of `fingerprint`.
+        SplitError: arguments that do not match.
+        FingerprintError: the rows do not have `fingerprint`.
         VocabularyError: a word that cannot be stored.
     """
     _check_arguments(vectors, scale, zero_row)
     packed = None if words is None else _packed(words, len(vectors) if row_of is None else len(row_of))
     version = 1 if row_of is None else 2
     with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE, version=version) as file:
-        store_attributes(file, dtype_name(vectors.dtype), vectors.shape[1], source, zero_row)
+        storage = storage_of(vectors.dtype)
+        store_attributes(file, storage, vectors.shape[1], source, zero_row)
         store_words(file, "words", packed)
         if row_of is not None:
             store_word_rows(file, _checked_rows(row_of, len(vectors), packed))
@@ -72,11 +74,11 @@ def write_frozen(
         store_array(file, "vectors", vectors, of_rows)
         if scale is not None:
             store_array(file, "scale", scale, of_rows)
-        finished = of_rows.finish(describe_rows(dtype_name(vectors.dtype), *vectors.shape))
+        finished = of_rows.finish(describe_rows(storage.name, *vectors.shape))
         if fingerprint not in (None, finished):
             raise FingerprintError(
-                f"The rows for {path} are not {fingerprint} any more, but {finished}: they were changed in place, in "
-                f"memory or in the file that they are mapped from. Take them from their source again."
+                f"{path}: the rows have the fingerprint {finished}; expected {fingerprint}. They were changed in "
+                f"place, in memory or in the file that they are mapped from. Read them from their source again."
             )
         store_text(file, fingerprint=finished)
     return finished
@@ -84,23 +86,30 @@ def write_frozen(
 
 def _check_arguments(vectors: NDArray[Any], scale: NDArray[Any] | None, zero_row: int | None) -> None:
     if np.ndim(vectors) != 2:
-        raise SplitError(f"`vectors` must have shape (num_frozen, dim); found {np.shape(vectors)}.")
-    is_int8 = dtype_name(vectors.dtype) == "int8"
-    if is_int8 != (scale is not None):
-        raise SplitError("`scale` belongs to int8 rows, and int8 rows need it.")
+        raise SplitError(f"`vectors` must have shape (num_frozen, dim). Received: shape {np.shape(vectors)}.")
+    storage = storage_of(vectors.dtype)
+    if storage.has_scale != (scale is not None):
+        scaled = ", ".join(each.name for each in STORAGES.values() if each.has_scale)
+        raise SplitError(
+            f"`scale` must be given with {scaled} rows, and only with them. Received: {storage.name} rows."
+        )
     if scale is not None and (scale.shape != vectors.shape[:1] or scale.dtype != np.float32):
-        raise SplitError(f"`scale` must be float32 {vectors.shape[:1]}; found {scale.dtype} {scale.shape}.")
-    if zero_row is not None and (not 0 <= zero_row < len(vectors) or decode_rows(vectors[zero_row]).any()):
-        raise SplitError(f"`zero_row` must be a row of `vectors` that is all zero; row {zero_row} is not.")
+        raise SplitError(f"`scale` must be float32 {vectors.shape[:1]}. Received: {scale.dtype} {scale.shape}.")
+    if zero_row is not None and (not 0 <= zero_row < len(vectors) or storage.decode(vectors[zero_row], None).any()):
+        raise SplitError(f"`zero_row` must be a row of `vectors` that is all zero. Received: {zero_row}.")
 
 
 def _checked_rows(row_of: NDArray[np.int64], num_rows: int, words: Words | None) -> NDArray[np.int64]:
     rows = np.asarray(row_of)
     if words is None or rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise SplitError(f"`row_of` must be integers (num_words,), beside words. Received: {rows.dtype} {rows.shape}.")
+        raise SplitError(
+            f"`row_of` must be integers (num_words,), given with `words`. Received: {rows.dtype} {rows.shape}."
+        )
     outside = (rows < 0) | (rows >= num_rows)
     if outside.any():
-        raise SplitError(f"`row_of` names row {rows[outside][0]}; there are {num_rows} rows, from 0 on.")
+        raise SplitError(
+            f"`row_of` must be from 0 to {num_rows - 1}, as there are {num_rows} rows. Received: {rows[outside][0]}."
+        )
     return rows
 
 
@@ -108,14 +117,15 @@ def _packed(words: Iterable[str], num_rows: int) -> Words:
     utf8, offsets = pack_words(words)
     if len(offsets) != num_rows + 1:
         raise SplitError(
-            f"There must be one word for each row, or number of `row_of`: {len(offsets) - 1} words, {num_rows} rows."
+            f"`words` must have one word for each row, or for each number in `row_of`. Received: "
+            f"{len(offsets) - 1} words, {num_rows} rows."
         )
     return Words.from_arrays(utf8, offsets)
 
 
-def store_attributes(file: h5py.File, dtype: str, dim: int, source: str, zero_row: int | None) -> None:
-    """Writes the attributes that are known before the rows are."""
-    store_text(file, dtype=dtype, source=source)
+def store_attributes(file: h5py.File, storage: Storage, dim: int, source: str, zero_row: int | None) -> None:
+    """Write the attributes that do not depend on the rows."""
+    store_text(file, dtype=storage.name, source=source)
     file.attrs["dim"] = dim
     if zero_row is not None:
         file.attrs["zero_row"] = zero_row

@@ -1,4 +1,4 @@
-"""trainable.h5 written: trainable rows, remap and vocabulary enter; a file that appears whole leaves."""
+"""Writing a trainable.h5."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,9 +19,12 @@ from splitembed.tables.spool import store_array
 from splitembed.tables.storage import encode_rows
 from splitembed.tables.stored_words import store_words
 
-_VERSION_WITH_REVERSE = 3  # readers before it knew no second table, and would have left it out
-_LEAST_COMPRESSED = 4096  # tokens: below, what HDF5 writes beside chunks costs as much as they save
-_LEAST_STEPS = 0.9  # of 1, from a token's row to the next one's: then gzip takes nine tenths off or more
+# Readers of older versions would ignore a second table.
+_VERSION_WITH_REVERSE = 3
+# Number of tokens. For fewer, the metadata of chunks costs as much as compression saves.
+_LEAST_COMPRESSED = 4096
+# Share of tokens with the row after that of the token before; above it, gzip saves nine tenths or more.
+_LEAST_STEPS = 0.9
 
 
 def write_trainable(
@@ -35,7 +38,7 @@ def write_trainable(
     frozen_path: str = "",
     reverse: TrainableTable | None = None,
 ) -> str:
-    """Writes a trainable.h5.
+    """Write a trainable.h5.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -49,27 +52,27 @@ def write_trainable(
     [[0.5, 0.5]] [1, -1, 0] ['the', 'usr', 'of']
 
     Args:
-        path: the file to make or replace, as a whole and at once.
+        path: the file to make or replace, in one step.
         vectors: `(num_trainable, dim)`; stored as float32.
         remap: `(num_tokens,)` integers: `>= 0` is a row of the frozen table, `< 0` is row `~remap[id]` of `vectors`.
         vocabulary: the tokens in id order, or None.
         padding: the padding id, or None.
         frozen_fingerprint: of the frozen table that `remap` points into.
-        frozen_path: where that table is, unless it lies beside `path`.
-        reverse: what the logits train, where weights are not tied: of a table, its `vectors`, `remap`, `padding` and
-            `frozen_fingerprint`, for as many tokens and of the same dim.
+        frozen_path: the path of that table; "" if it is beside `path`.
+        reverse: the table of the logits, if weights are not tied, with the same tokens and dim: its `vectors`, `remap`,
+            `padding` and `frozen_fingerprint` are written.
 
     Returns:
         The fingerprint of the trainable rows.
 
     Raises:
-        SplitError: arguments that do not fit together.
+        SplitError: arguments that do not match.
         VocabularyError: a token that cannot be stored.
     """
     table = _checked(TrainableTable(np.asarray(vectors), np.asarray(remap), frozen_fingerprint, padding=padding))
     if vocabulary is not None and len(vocabulary) != len(table.remap):
-        fault = f"{len(vocabulary)} tokens, {len(table.remap)} ids"
-        raise SplitError(f"`vocabulary` must have one token for each id: {fault}.")
+        found = f"{len(vocabulary)} tokens, {len(table.remap)} ids"
+        raise SplitError(f"`vocabulary` must have one token for each id. Received: {found}.")
     other = None if reverse is None else _checked_reverse(reverse, table)
     version = 1 if other is None else _VERSION_WITH_REVERSE
     with files.publishing(path, TRAINABLE_FORMAT, alignment=ALIGNMENT, version=version) as file:
@@ -82,15 +85,15 @@ def write_trainable(
 
 
 def _checked(table: TrainableTable) -> TrainableTable:
-    """The table with its rows as float32 and its remap as int32, once they fit together."""
+    """Return the table with float32 rows and an int32 remap, after checking that they match."""
     rows, remap = table.vectors, _remap_array(table.remap)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise SplitError(f"`vectors` must be real numbers (num_trainable, dim); found {rows.dtype} {rows.shape}.")
+        raise SplitError(f"`vectors` must be real numbers (num_trainable, dim). Received: {rows.dtype} {rows.shape}.")
     fault = fault_of_remap(remap, len(rows))
     if fault:
         raise SplitError(fault)
     if table.padding is not None and not 0 <= table.padding < len(remap):
-        raise SplitError(f"`padding` must be an id from 0 to {len(remap) - 1}; found {table.padding}.")
+        raise SplitError(f"`padding` must be an id from 0 to {len(remap) - 1}. Received: {table.padding}.")
     return dataclasses.replace(table, vectors=encode_rows(rows, "float32")[0], remap=remap)
 
 
@@ -101,8 +104,8 @@ def _checked_reverse(reverse: TrainableTable, table: TrainableTable) -> Trainabl
     )
     if (num_tokens, dim) != (expected, expected_dim):
         raise SplitError(
-            f"`reverse` must have the {expected} tokens and the dim of {expected_dim} of the rows beside it; found "
-            f"{num_tokens} tokens and a dim of {dim}."
+            f"`reverse` must have {expected} tokens and dim {expected_dim}, as `vectors`. Received: "
+            f"{num_tokens} tokens and dim {dim}."
         )
     return checked
 
@@ -111,15 +114,15 @@ def _remap_array(array: NDArray[Any]) -> NDArray[np.int32]:
     if not array.size:
         array = array.astype(np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise SplitError(f"`remap` must be integers (num_tokens,); found {array.dtype} {array.shape}.")
+        raise SplitError(f"`remap` must be integers (num_tokens,). Received: {array.dtype} {array.shape}.")
     narrow = array.astype(np.int32, copy=False)
     if not np.array_equal(narrow, array):
-        raise SplitError("`remap` must fit int32: a table holds at most 2**31 rows.")
+        raise SplitError("`remap` must fit int32, as a table has at most 2**31 rows. Received: larger numbers.")
     return narrow
 
 
 def _store(file: h5py.File, table: TrainableTable, of: str) -> str:
-    """Writes rows, remap and padding under their plain names, or under those that begin with `reverse`."""
+    """Write rows, remap and padding, under names with the given prefix."""
     group, prefix = (f"{of}/", f"{of}_") if of else ("", "")
     of_rows, of_remap = Fingerprint(), Fingerprint()
     store_array(file, f"{group}vectors", table.vectors, of_rows)
@@ -137,7 +140,7 @@ def _store(file: h5py.File, table: TrainableTable, of: str) -> str:
 
 
 def _is_nearly_a_ramp(remap: NDArray[np.int32]) -> bool:
-    """Whether tokens mostly have one row after the other, as where a base's table is the frozen one."""
+    """Return whether most tokens have the row after that of the token before, as with the table of a base model."""
     blocks = row_blocks(len(remap), remap.dtype.itemsize)
     num_steps = sum(int(np.count_nonzero(np.diff(remap[block]) == 1)) for block in blocks)
     return len(remap) >= _LEAST_COMPRESSED and num_steps >= _LEAST_STEPS * len(remap)

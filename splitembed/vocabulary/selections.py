@@ -18,6 +18,21 @@ def out_of_range(token_id: Any, num_tokens: int) -> str:
     return f"Token id {token_id} is out of range: there are {num_tokens} tokens, so ids run from 0 to {num_tokens - 1}."
 
 
+def check_ids(ids: NDArray[Any], num_tokens: int) -> None:
+    """Refuse ids outside the vocabulary.
+
+    Args:
+        ids: integers of any shape and width.
+        num_tokens: number of ids.
+
+    Raises:
+        TokenIdError: an id outside `[0, num_tokens)`.
+    """
+    outside = (ids < 0) | (ids >= num_tokens)
+    if outside.any():
+        raise TokenIdError(out_of_range(ids[outside][0], num_tokens))
+
+
 def resolve_ids(
     selection: Any, num_tokens: int, index: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None
 ) -> NDArray[np.int64]:
@@ -87,7 +102,5 @@ def _ids_of_array(array: NDArray[Any], num_tokens: int) -> NDArray[np.int64]:
         raise SplitError(f"A selection of rows must be {expected}. Received: shape {array.shape}, {array.dtype}.")
     if array.dtype == bool:
         return np.flatnonzero(array)
-    outside = (array < 0) | (array >= num_tokens)
-    if outside.any():
-        raise TokenIdError(out_of_range(array[outside][0], num_tokens))
+    check_ids(array, num_tokens)
     return array.astype(np.int64)

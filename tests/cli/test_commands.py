@@ -231,5 +231,5 @@ def test_a_file_that_is_not_a_table_is_not_replaced(tmp_path):
     (tmp_path / "vectors.txt").write_text("the 1 2\n")
     (tmp_path / "precious.txt").write_text("a corpus")
     result = CliRunner().invoke(main, ["convert", str(tmp_path / "vectors.txt"), str(tmp_path / "precious.txt")])
-    assert result.exit_code == 1 and "precious.txt" in result.output
+    assert result.exit_code == 1 and "precious.txt exists and is not a table of splitembed" in result.output
     assert (tmp_path / "precious.txt").read_text() == "a corpus"

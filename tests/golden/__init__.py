@@ -1,4 +1,4 @@
-"""Files of every format version, kept for good: what was written once must stay readable.
+"""Golden files: one of every format version, which must stay readable.
 
 `make golden` writes those of the present version again; the files of older versions are never touched. A missing file
 fails its test and is never made by it.
@@ -39,14 +39,14 @@ def path_of(name: str, version: int = 1, folder: Path = FOLDER) -> Path:
 
 def write_all(folder: Path = FOLDER) -> None:
     """Write the files of the present version."""
-    places = {name: path_of(name, version, folder) for version, names in NAMES_OF.items() for name in names}
-    with FrozenWriter(places["frozen-float32"], source="golden: é", with_zero_row=True) as writer:
+    paths = {name: path_of(name, version, folder) for version, names in NAMES_OF.items() for name in names}
+    with FrozenWriter(paths["frozen-float32"], source="golden: é", with_zero_row=True) as writer:
         writer.append(WORDS[:3], np.array(FLOAT32_BITS[:3], np.uint32).view(np.float32))
-    write_frozen(places["frozen-float16"], np.array(FLOAT16_BITS, np.uint16).view(np.float16))
-    write_frozen(places["frozen-bfloat16"], np.array(BFLOAT16_BITS, np.uint16))
-    write_frozen(places["frozen-int8"], np.array(INT8_ROWS, np.int8), scale=np.array(INT8_SCALES, np.float32))
+    write_frozen(paths["frozen-float16"], np.array(FLOAT16_BITS, np.uint16).view(np.float16))
+    write_frozen(paths["frozen-bfloat16"], np.array(BFLOAT16_BITS, np.uint16))
+    write_frozen(paths["frozen-int8"], np.array(INT8_ROWS, np.int8), scale=np.array(INT8_SCALES, np.float32))
     write_trainable(
-        places["trainable"],
+        paths["trainable"],
         np.array(TRAINABLE_BITS, np.uint32).view(np.float32),
         REMAP,
         vocabulary=VOCABULARY,
@@ -54,21 +54,21 @@ def write_all(folder: Path = FOLDER) -> None:
         frozen_fingerprint=writer.fingerprint,
     )
     write_trainable(
-        places["trainable-ids"],
+        paths["trainable-ids"],
         np.zeros((0, 2), np.float32),
         [],
         frozen_fingerprint=writer.fingerprint,
         frozen_path="../shared/glove.h5",
     )
     write_frozen(
-        places["frozen-shared-rows"],
+        paths["frozen-shared-rows"],
         np.array([[1, 2], [3, 4], [0, 0]], np.float32),
         words=SHARED_WORDS,
         row_of=np.array(ROW_OF),
         zero_row=2,
     )
     write_trainable(
-        places["trainable-untied"],
+        paths["trainable-untied"],
         np.array(TRAINABLE_BITS, np.uint32).view(np.float32),
         REMAP,
         vocabulary=VOCABULARY,

@@ -1,4 +1,4 @@
-"""A fresh Python: code goes in, what it printed comes out."""
+"""Code run in a new Python process."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_fresh(code: str, *arguments: str | Path, importable: tuple[Path, ...] = (ROOT,)) -> str:
-    """Runs code in a new interpreter, `sys.argv[1:]` its arguments, and tells what went wrong if it fails."""
+    """Run code in a new interpreter with arguments in `sys.argv[1:]`, and return what it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, importable)), "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -100,10 +100,3 @@ def kinds_of_large_values(graph: tf.Graph, num_elements: int) -> set[str]:
 
 
 ONLY_READS = {"ReadVariableOp", "Identity"}  # both refer to the memory of what they read
-
-
-def same_bits(found, expected) -> None:
-    """Equal shapes and bits: NaN equals itself, and 0.0 is not -0.0."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes(), f"{found}\nis not\n{expected}"

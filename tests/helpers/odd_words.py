@@ -1,4 +1,4 @@
-"""Words and rows that break careless formats, and the Hypothesis strategies that draw more of them."""
+"""Unusual words and rows, and Hypothesis strategies for more of them."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ word_lists = st.lists(any_word, max_size=12)
 
 
 def float32_rows(num_rows: int | st.SearchStrategy[int], dim: int | st.SearchStrategy[int]) -> st.SearchStrategy:
-    """Matrices of any bit patterns: NaN payloads, -0.0, subnormal numbers, infinities."""
+    """Return a strategy for matrices of any bits: NaN payloads, -0.0, subnormal numbers, infinities."""
     return npst.arrays(np.uint32, st.tuples(_strategy(num_rows), _strategy(dim))).map(
         lambda bits: bits.view(np.float32)
     )
@@ -28,8 +28,3 @@ def float32_rows(num_rows: int | st.SearchStrategy[int], dim: int | st.SearchStr
 
 def _strategy(value):
     return st.just(value) if isinstance(value, int) else value
-
-
-def same_bits(left, right) -> bool:
-    """Equal in shape, dtype and every bit: NaN equals itself here, and -0.0 is not 0.0."""
-    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()

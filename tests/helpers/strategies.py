@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random splits of every kind, and ids that suit them."""
+"""Hypothesis strategies for splits and for ids of them."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ ID_DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "ui
 
 
 def rows_of(num_rows: int, dim: int) -> st.SearchStrategy[np.ndarray]:
-    """Any float32 values: infinities, NaN, negative zeros and subnormal numbers too."""
+    """Return a strategy for float32 matrices, with infinities, NaN, negative zeros and subnormal numbers."""
     return arrays(np.float32, (num_rows, dim), elements=st.floats(width=32))
 
 
 @st.composite
 def splits(draw: Any, max_tokens: int = 8, max_rows: int = 5, max_dim: int = 4) -> SplitTable:
-    """Splits all frozen, all trainable or mixed; from one token on; rows shared or unused; with and without padding."""
+    """Draw splits: frozen, trainable or mixed; rows shared or unused; with and without padding."""
     num_frozen, num_trainable = draw(
         st.tuples(st.integers(0, max_rows), st.integers(0, max_rows)).filter(lambda sizes: sum(sizes) > 0)
     )
@@ -35,7 +35,7 @@ def splits(draw: Any, max_tokens: int = 8, max_rows: int = 5, max_dim: int = 4) 
 
 @st.composite
 def splits_and_ids(draw: Any, max_rank: int = 4) -> tuple[SplitTable, np.ndarray]:
-    """A split and ids of it: any integer dtype, rank 0 to `max_rank`, empty batches too."""
+    """Draw a split and ids of it, of any integer dtype and of rank 0 to `max_rank`, also empty."""
     split = draw(splits())
     shape = draw(st.just(()) | array_shapes(min_dims=1, max_dims=max_rank, min_side=0, max_side=3))
     ids = arrays(draw(st.sampled_from(ID_DTYPES)), shape, elements=st.integers(0, split.num_tokens - 1))

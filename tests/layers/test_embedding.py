@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import MissingTableError, SplitEmbedError, SplitError, TokenIdError
+from tests.helpers.bits import same_bits
 from tests.helpers.models import (
     DIM,
     IDS,
@@ -25,7 +26,6 @@ from tests.helpers.models import (
     functional,
     kinds_of_large_values,
     make_split,
-    same_bits,
     sequential,
     unbuilt_sequential,
 )

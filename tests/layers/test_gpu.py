@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.lookup.dynamic import Constants
-from tests.helpers.models import IDS, TARGETS, functional, make_split, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.models import IDS, TARGETS, functional, make_split
 
 GPUS = tf.config.list_physical_devices("GPU")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not GPUS, reason="there is no CUDA device")]

@@ -9,6 +9,7 @@ from tensorflow.python.eager import context
 from splitembed import LazyAdam, SplitTable
 from splitembed.errors import MissingTableError
 from splitembed.layers.reversible import SplitReversibleEmbedding
+from tests.helpers.bits import same_bits
 from tests.helpers.devices import two_replicas
 from tests.helpers.languages import (
     DIM,
@@ -21,7 +22,7 @@ from tests.helpers.languages import (
     make_split_in_order,
     rows,
 )
-from tests.helpers.models import ONLY_READS, kinds_of_large_values, same_bits
+from tests.helpers.models import ONLY_READS, kinds_of_large_values
 from tests.models.test_export_formats import exported
 
 TOLERANCE = 1e-5

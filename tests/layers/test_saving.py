@@ -15,18 +15,9 @@ import tensorflow as tf
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import FingerprintError, MissingTableError
 from splitembed.layers.spec import LIVE
+from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
-from tests.helpers.models import (
-    IDS,
-    MODELS,
-    TARGETS,
-    WORDS,
-    embeddings_in,
-    functional,
-    make_split,
-    same_bits,
-    sequential,
-)
+from tests.helpers.models import IDS, MODELS, TARGETS, WORDS, embeddings_in, functional, make_split, sequential
 
 MAKE = {**MODELS, "two layers": lambda layer: functional(layer, SplitEmbedding(layer.to_split()))}
 

@@ -12,8 +12,9 @@ import splitembed as se
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.layers.spec import LIVE
+from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
-from tests.helpers.models import IDS, TARGETS, embeddings_in, functional, same_bits, sequential
+from tests.helpers.models import IDS, TARGETS, embeddings_in, functional, sequential
 
 SOURCE = {word: np.full(50, number, np.float32) for number, word in enumerate(["the", "cat", "sat", "on", "mat"])}
 SOURCE |= {f"word-{number}": np.full(50, number / 8, np.float32) for number in range(5_000)}  # 1 MB of rows

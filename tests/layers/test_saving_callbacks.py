@@ -8,7 +8,8 @@ import tensorflow as tf
 import splitembed as se
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.layers.spec import LIVE
-from tests.helpers.models import IDS, TARGETS, embeddings_in, functional, make_split, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.models import IDS, TARGETS, embeddings_in, functional, make_split
 
 EPOCHS = 5
 OPTIMIZERS = {"Adam": lambda: keras.optimizers.Adam(0.1), "LazyAdam": lambda: LazyAdam(0.1)}

@@ -10,8 +10,9 @@ import pytest
 from splitembed import SplitEmbedding, SplitTable
 from splitembed.layers import saving
 from splitembed.layers.spec import LIVE
+from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
-from tests.helpers.models import IDS, Subclassed, embeddings_in, functional, head, same_bits, sequential
+from tests.helpers.models import IDS, Subclassed, embeddings_in, functional, head, sequential
 
 FROZEN = np.vstack([np.zeros(3), np.random.default_rng(0).normal(size=(7, 3))]).astype(np.float32)
 WORDS = [["", "[UNK]", "the", "cat", "sat", "on"], ["", "the", "dog", "[UNK]", "ran", "far", "away"]]

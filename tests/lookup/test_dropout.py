@@ -22,9 +22,10 @@ from splitembed.layers.spec import LIVE
 from splitembed.lookup.dropout import checked_rate
 from splitembed.lookup.dynamic import Constants, look_up
 from splitembed.optimizers import LazySGD
+from tests.helpers.bits import same_bits
 from tests.helpers.devices import two_replicas
 from tests.helpers.fresh import run_fresh
-from tests.helpers.models import DIM, IDS, TARGETS, TRAINABLE_IDS, functional, make_split, same_bits
+from tests.helpers.models import DIM, IDS, TARGETS, TRAINABLE_IDS, functional, make_split
 from tests.helpers.strategies import splits_and_ids
 
 MANY = np.random.default_rng(0).integers(0, 6, (64, 60)).astype(np.int32)

@@ -9,7 +9,8 @@ from splitembed import SplitTable
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
 from splitembed.lookup.dynamic import Constants, end_sparse_gradients, look_up, want_sparse_gradients
 from splitembed.lookup.id_dtypes import refusal_of_dtype
-from tests.helpers.models import ONLY_READS, kinds_of_large_values, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.models import ONLY_READS, kinds_of_large_values
 from tests.helpers.strategies import ID_DTYPES, splits_and_ids
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.optimizers import LazyAdagrad, LazySGD
-from tests.helpers.models import DIM, IDS, functional, make_split, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.models import DIM, IDS, functional, make_split
 from tests.helpers.strategies import splits_and_ids
 
 FORMS = ("dynamic", "static", "auto")

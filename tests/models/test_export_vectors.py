@@ -16,7 +16,8 @@ from splitembed.errors import SplitError, VectorFormatError, VocabularyError
 from splitembed.tables import open_frozen
 from splitembed.vectors import WordVectors
 from splitembed.vectors import write as writing
-from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows
 
 FORMATS = ("glove", "word2vec", "word2vec-binary")
 READ_AS = {"glove": "text", "word2vec": "text", "word2vec-binary": "word2vec-binary"}
@@ -50,14 +51,16 @@ def split() -> SplitTable:
 def test_gensim_reads_the_same_bits(split, tmp_path, form):
     assert export_vectors(tmp_path / "v", split, format=form, skip_unwritable=True) == [""]
     words, vectors = read_with_gensim(tmp_path / "v", form)
-    assert words == WORDS and same_bits(vectors, split.combine()[1:])
+    assert words == WORDS
+    same_bits(vectors, split.combine()[1:])
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_we_read_the_same_bits(split, tmp_path, form):
     export_vectors(tmp_path / "v", split, format=form, skip_unwritable=True)
     found = read_vectors(tmp_path / "v")  # whatever the format is, it is recognised
-    assert list(found.words) == WORDS and same_bits(found.vectors, split.combine()[1:])
+    assert list(found.words) == WORDS
+    same_bits(found.vectors, split.combine()[1:])
 
 
 def test_bytes_of_each_format(tmp_path):
@@ -91,9 +94,11 @@ def test_any_words_come_back_or_are_left_out(tmp_path_factory, words, data, form
     kept = [index for index, word in enumerate(words) if word in writable and word not in left_out]
     assert len(kept) + len(left_out) == len(words) and len(writable) - len(kept) <= (form == "glove")  # a "\ufeff"
     gensim_words, gensim_vectors = read_with_gensim(path, form)
-    assert gensim_words == [words[index] for index in kept] and same_bits(gensim_vectors, rows[kept])
+    assert gensim_words == [words[index] for index in kept]
+    same_bits(gensim_vectors, rows[kept])
     found = read_vectors(path, format=READ_AS[form])
-    assert list(found.words) == gensim_words and same_bits(found.vectors, rows[kept])
+    assert list(found.words) == gensim_words
+    same_bits(found.vectors, rows[kept])
 
 
 def is_writable(word: str) -> bool:
@@ -163,7 +168,7 @@ def test_numbers_are_exact_under_an_old_style_of_printing(tmp_path):
     rows = rows_of(50)
     with np.printoptions(legacy="1.13"):
         export_vectors(tmp_path / "v", WordVectors([f"w{index}" for index in range(50)], rows))
-    assert same_bits(read_vectors(tmp_path / "v").vectors, rows)
+    same_bits(read_vectors(tmp_path / "v").vectors, rows)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
@@ -172,7 +177,8 @@ def test_rows_of_low_precision_leave_as_the_layer_gives_them(tmp_path, dtype):
     split = SplitTable.from_matrix(matrix, [1], vocabulary=list("abcde")).with_frozen_dtype(dtype)
     export_vectors(tmp_path / "v", SplitEmbedding(split))
     found = read_vectors(tmp_path / "v")
-    assert same_bits(found.vectors, split.combine()) and (found.vectors[0] != matrix[0]).any()
+    same_bits(found.vectors, split.combine())
+    assert (found.vectors[0] != matrix[0]).any()
 
 
 def test_a_layer_leaves_as_trained(split, tmp_path):
@@ -181,7 +187,8 @@ def test_a_layer_leaves_as_trained(split, tmp_path):
     layer.trainable_rows.assign(np.full((2, 3), 7.0))
     export_vectors(tmp_path / "v", layer, skip_unwritable=True)
     found = read_vectors(tmp_path / "v").vectors
-    assert (found[[1, 4]] == 7).all() and same_bits(found[0], split.lookup(1))
+    assert (found[[1, 4]] == 7).all()
+    same_bits(found[0], split.lookup(1))
 
 
 def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
@@ -190,7 +197,7 @@ def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
     for source in (tmp_path / "frozen.h5", table):
         assert export_vectors(tmp_path / "v", source) == []
         assert (tmp_path / "v").read_text().split("\n")[1].startswith("of ")
-        assert same_bits(read_vectors(tmp_path / "v").vectors, table.take([0, 1]))
+        same_bits(read_vectors(tmp_path / "v").vectors, table.take([0, 1]))
 
 
 def test_what_cannot_leave_is_refused(tmp_path):
@@ -217,7 +224,8 @@ def test_many_blocks_are_one_file(tmp_path, monkeypatch):
             skip_unwritable=True,
         )
         found_words, found = read_with_gensim(tmp_path / "v", form)
-        assert found_words == words and same_bits(found, rows)
+        assert found_words == words
+        same_bits(found, rows)
 
 
 def test_memory_stays_bounded(tmp_path):
@@ -243,7 +251,7 @@ def test_the_command_exports_folders_and_single_tables(split, tmp_path):
         assert refused.exit_code == 1 and refused.output.startswith("Error: Word 0, '', cannot stand in a glove file")
         done = CliRunner().invoke(main, ["export", str(tmp_path / source), out, "--skip-unwritable"])
         assert done.exit_code == 0 and done.output == f"{out}: glove, 1 tokens left out: ''\n"
-        assert same_bits(read_vectors(out).vectors, split.combine()[1:])
+        same_bits(read_vectors(out).vectors, split.combine()[1:])
     done = CliRunner().invoke(main, ["export", str(tmp_path / "shared.h5"), out, "--format", "word2vec"])
     assert done.output == f"{out}: word2vec, every token\n"
     assert (tmp_path / "out.txt").read_text() == "1 2\nthe 1.0 2.0\n"

@@ -9,9 +9,9 @@ from splitembed.errors import FingerprintError, SplitError, TableFormatError
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.models.load_trainable import load_trainable
 from splitembed.models.split_embedding import combine_embedding, split_embedding
+from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
 from tests.helpers.languages import DIM, LAYER, NUM_TOKENS, language_model, rows
-from tests.helpers.models import same_bits
 
 KINDS = ["plain", "tied", "untied"] if LAYER is not None else ["plain"]
 WORDS = [f"w{number}" for number in range(NUM_TOKENS)]

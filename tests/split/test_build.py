@@ -1,4 +1,4 @@
-"""build_split: what freezes, what trains, what shares a row; against the rules written out token by token."""
+"""build_split: the tokens that freeze, train or share a row, compared with the rules applied token by token."""
 
 from collections import Counter
 
@@ -25,17 +25,27 @@ def build(vocabulary=VOCABULARY, source=VECTORS, **options) -> SplitTable:
     return build_split(vocabulary, source, **{"oov_initializer": "zeros", "seed": 0, **options})
 
 
-@pytest.fixture(params=["dict", "pair", "text", "frozen.h5"])
-def source(request, tmp_path):
-    """The same vectors, in each form that a split is built on."""
-    if request.param == "pair":
-        return list(VECTORS), np.array(list(VECTORS.values()), np.float32)
+@pytest.fixture
+def text(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("".join(f"{word} {a} {b}\n" for word, (a, b) in VECTORS.items() if word))
-    if request.param == "frozen.h5":
-        save_frozen(tmp_path / "glove.h5", path)
-        return tmp_path / "glove.h5"
-    return VECTORS if request.param == "dict" else path
+    return path
+
+
+@pytest.fixture(params=["dict", "frozen.h5"])
+def source(request, tmp_path, text):
+    """Return the same vectors in memory and as a shared table."""
+    if request.param == "dict":
+        return VECTORS
+    save_frozen(tmp_path / "glove.h5", text)
+    return tmp_path / "glove.h5"
+
+
+def test_every_source_gives_the_same_rows(text, source):
+    pair = list(VECTORS), np.array(list(VECTORS.values()), np.float32)
+    expected = build().combine()
+    for each in (text, pair, source):
+        np.testing.assert_array_equal(build(source=each).combine(), expected)
 
 
 def test_known_tokens_freeze_and_the_others_train(source):
@@ -46,7 +56,7 @@ def test_known_tokens_freeze_and_the_others_train(source):
 
 
 def test_padding_is_zero_and_frozen_and_reserved_tokens_never_match(source):
-    """C3: the file has rows for "" and for words like [UNK]; ids 0 and 1 take neither."""
+    """C3: the file has rows for "" and for words like [UNK], which ids 0 and 1 do not get."""
     split = build(source=source)
     assert split.padding == 0 and split.lookup([0]).tolist() == [[0.0, 0.0]] and split.remap[0] >= 0
     assert split.lookup([1]).tolist() == [[0.0, 0.0]] and split.remap[1] < 0
@@ -60,7 +70,8 @@ def test_C1_a_word_index_starts_at_1():
 def test_Y2_Y4_only_the_exact_token_matches():
     split = build(["The", "zzz", "unk", "[UNK]"])
     assert split.trainable_ids.tolist() == [0, 1, 3]
-    assert split.lookup([2]).tolist() == [VECTORS["unk"]]  # asked for as a word, it is one
+    # A token of the vocabulary matches as a word.
+    assert split.lookup([2]).tolist() == [VECTORS["unk"]]
     assert split.coverage.num_matched == 1
 
 
@@ -80,7 +91,8 @@ def test_chosen_tokens_start_from_their_vector(source):
 def test_the_most_frequent_known_tokens_train(source):
     vocabulary = ["", "[UNK]", "of", "zzz", "the", "cat"]
     counts = Counter({"zzz": 99, "the": 5, "cat": 7, "of": 5, "[UNK]": 50})
-    for k, chosen in enumerate([[], [5], [2, 5], [2, 4, 5], [2, 4, 5]]):  # ties go to the smaller id
+    # Ties go to the smaller id.
+    for k, chosen in enumerate([[], [5], [2, 5], [2, 4, 5], [2, 4, 5]]):
         split = build(vocabulary, source, train_most_frequent=k, counts=counts)
         assert split.trainable_ids.tolist() == sorted([1, 3, *chosen])
     with pytest.raises(SplitError, match="`train_most_frequent` needs `counts`"):
@@ -98,16 +110,17 @@ def test_rare_oov_tokens_share_the_row_of_unk(source):
     assert split.remap[3] < 0 and split.remap[3] != split.remap[1]
     assert split.lookup([4]).tolist() == [VECTORS["cat"]]
     own = build(vocabulary, source, counts=counts, min_count=3, trainable_tokens=["rarer"])
-    assert own.remap[5] not in (own.remap[1], own.remap[2])  # asked for by name: a row of its own
+    # Named tokens have a trainable row each.
+    assert own.remap[5] not in (own.remap[1], own.remap[2])
     with pytest.raises(SplitError, match="`min_count` needs `counts`"):
         build(min_count=2)
-    with pytest.raises(SplitError, match="2 rare tokens share the row of \\[UNK\\], but the vocabulary has none"):
+    with pytest.raises(SplitError, match="2 rare tokens share the row of \\[UNK\\], but the vocabulary has no"):
         build(["rare", "often", "rarer"], counts=counts, min_count=3)
     assert build(["rare", "often", "oov"], counts={"often": 9}, min_count=3, unknown="oov").num_trainable == 2
 
 
-def test_counts_alone_merge_no_rows():
-    """Tokens that `counts` lacks are rare only where `min_count` says so."""
+def test_counts_without_min_count_merge_no_rows():
+    """Tokens without a count are rare only with `min_count`."""
     split = build(["[UNK]", "new", "the", "other"], counts={"the": 3}, train_most_frequent=1)
     assert split.num_trainable == 4 and len(set(split.remap.tolist())) == 4
     assert build({"new": 1, "the": 2}, counts={"the": 3}, train_most_frequent=1).num_trainable == 2
@@ -117,7 +130,8 @@ def test_extend_vocabulary_appends_every_other_word(source):
     split = build(source=source, extend_vocabulary=True)
     added = [word for word in VECTORS if word and word not in VOCABULARY]
     if "" in VECTORS and len(split.vocabulary) > len(VOCABULARY) + len(added):
-        added.append("")  # in memory, "" is a word of the source; the vocabulary already has it as padding
+        # In memory, "" is a word of the source; the vocabulary already has it as padding.
+        added.append("")
     assert list(split.vocabulary) == VOCABULARY + added
     assert split.lookup(split.ids(added)).tolist() == [VECTORS[word] for word in added]
     assert split.num_trainable == build(source=source).num_trainable
@@ -125,18 +139,19 @@ def test_extend_vocabulary_appends_every_other_word(source):
 
 
 @pytest.mark.parametrize("name", ["zeros", "uniform", "normal", "mean"])
-def test_oov_rows_start_as_asked_and_seeded(name, source):
+def test_oov_rows_start_from_the_initializer_and_its_seed(name, source):
     rows = [build(source=source, oov_initializer=name, seed=seed).trainable for seed in (1, 1, 2)]
     np.testing.assert_array_equal(rows[0], rows[1])
     assert np.isfinite(rows[0]).all()
     if name in ("uniform", "normal"):
         assert (rows[0] != rows[2]).any()
     if name == "mean":
-        np.testing.assert_allclose(rows[0], [[2.0, 2.5]] * 2)  # of "the" and "cat", the known tokens
+        # Of "the" and "cat", the known tokens.
+        np.testing.assert_allclose(rows[0], [[2.0, 2.5]] * 2)
 
 
 def test_three_splits_share_one_frozen_file(tmp_path):
-    """No row is copied, each save writes the small table alone, and each opens by memory map."""
+    """No row is copied, `save` writes the trainable table alone, and `open` maps the frozen one."""
     save_frozen(tmp_path / "glove.h5", {word: row for word, row in VECTORS.items() if word})
     vocabularies = [["", "[UNK]", "the"], ["of", "zzz"], {"cat": 1, "the": 2, "new": 3}]
     for number, vocabulary in enumerate(vocabularies):
@@ -151,7 +166,7 @@ def test_three_splits_share_one_frozen_file(tmp_path):
         np.testing.assert_array_equal(split.combine(), build(vocabulary, VECTORS).combine())
 
 
-def test_a_shared_table_without_a_zero_row_cannot_pad(tmp_path):
+def test_padding_is_refused_on_a_shared_table_without_a_zero_row(tmp_path):
     build(["the", "cat"]).save(tmp_path)
     with pytest.raises(SplitError, match="no zero row for the padding id.*save_frozen"):
         build(["", "the"], tmp_path / "frozen.h5")
@@ -171,7 +186,7 @@ def test_all_known_and_none_known():
     assert split.num_frozen == 0 and split.dim == 2 and split.lookup([1]).shape == (1, 2)
 
 
-def test_coverage_says_what_was_matched():
+def test_coverage_reports_what_was_matched():
     coverage = build(counts={"the": 6, "zzz": 3, "cat": 1}).coverage
     assert (coverage.num_matched, coverage.num_tokens) == (2, 3)
     assert coverage.running_share == 0.7
@@ -184,14 +199,15 @@ def test_a_shared_table_of_low_precision_stays_shared(dtype, tmp_path):
     split = build(source=tmp_path / "glove.h5", trainable_tokens=["cat"])
     assert split.frozen_dtype == dtype and np.shares_memory(split.frozen, split.table.vectors)
     expected = build(trainable_tokens=["cat"]).with_frozen_dtype(dtype).combine()
-    np.testing.assert_allclose(split.combine(), expected, rtol=2**-7)  # "cat" trains from its rounded vector
+    # "cat" trains from its rounded vector.
+    np.testing.assert_allclose(split.combine(), expected, rtol=2**-7)
     split.save(tmp_path / "model")
     np.testing.assert_array_equal(SplitTable.open(tmp_path / "model").combine(), split.combine())
     assert build(frozen_dtype=dtype).frozen_dtype == dtype
 
 
 def test_rows_without_a_word_match_no_token(tmp_path):
-    """A saved table may hold rows that no token uses: their word is empty, and is none."""
+    """A saved table may hold unused rows, whose word is empty and matches nothing."""
     SplitTable.from_arrays([[9.0, 9.0], [1.0, 1.0]], [1], np.empty((0, 2)), vocabulary=["a"]).save_frozen(
         tmp_path / "u.h5"
     )
@@ -207,14 +223,15 @@ def test_a_shared_table_of_low_precision_is_not_widened_as_a_whole(tmp_path, mon
     taken = []
     take = FrozenTable.take
     monkeypatch.setattr(FrozenTable, "take", lambda self, rows: taken.append(len(rows)) or take(self, rows))
-    monkeypatch.setattr(WordVectors, "vectors", None)  # which would widen every row
+    # Reading it would widen every row.
+    monkeypatch.setattr(WordVectors, "vectors", None)
     split = build(["", "w7", "w300", "new", "w2"], table, trainable_tokens=["w300"])
     assert np.shares_memory(split.frozen, table.vectors) and sum(taken) <= 2 * 3
     assert split.trainable.tolist() == [*take(table, [300]).tolist(), [0.0, 0.0]]
 
 
 @pytest.mark.parametrize("padding", [None, 0])
-def test_every_row_that_is_used_is_held_once(padding):
+def test_every_used_row_is_stored_once(padding):
     words = ["<pad>", "b", "c", "a", "oov"]
     rows = np.arange(6, dtype=np.float32).reshape(3, 2) + 1
     split = build(words, (["a", "b", "c"], rows), padding=padding)

@@ -1,4 +1,4 @@
-"""build_split beyond exact matches: fallbacks, plain ids, tokenizers' marks, words that share rows."""
+"""build_split without exact matches: fallbacks, ids without strings, marks of tokenizers, words that share rows."""
 
 import warnings
 
@@ -20,20 +20,21 @@ def build(vocabulary=TOKENS, source=VECTORS, **options):
     return build_split(vocabulary, source, **{"oov_initializer": "zeros", "seed": 0, **options})
 
 
-@pytest.fixture(params=["dict", "text", "frozen.h5"])
+@pytest.fixture(params=["text", "frozen.h5"])
 def source(request, tmp_path):
-    """The same vectors, read by way of memory, a stream and a shared table."""
+    """Return the same vectors as a stream and as a shared table."""
     text, table = tmp_path / "vectors.txt", tmp_path / "glove.h5"
     text.write_text("".join(f"{word} {a} {b}\n" for word, (a, b) in VECTORS.items()))
     write_frozen(table, np.array([*VECTORS.values(), [0, 0]], np.float32), words=[*VECTORS, ""], zero_row=4)
-    return {"dict": VECTORS, "text": text, "frozen.h5": table}[request.param]
+    return {"text": text, "frozen.h5": table}[request.param]
 
 
 def test_fallbacks_are_tried_in_order_and_frozen(source):
     split = build(source=source, fallbacks=["lower", "upper", "lower+accents"])
     assert split.trainable_ids.tolist() == [1, 6]
     assert split.lookup([2, 3, 4, 5]).tolist() == [VECTORS[word] for word in ("the", "the", "cafe", "USA")]
-    assert split.remap[2] == split.remap[3]  # one row, not a copy of it
+    # One row, not a copy of it.
+    assert split.remap[2] == split.remap[3]
     counted = {rule.name: rule.num_types for rule in split.coverage.rules}
     assert counted == {"exact": 1, "lower": 1, "upper": 1, "lower+accents": 1}
 
@@ -53,12 +54,12 @@ def test_reserved_tokens_match_by_no_fallback(source):
 
 
 @given(st.permutations(TOKENS[2:]).flatmap(lambda tokens: st.integers(1, len(tokens)).map(lambda k: tokens[:k])))
-def test_a_token_has_the_same_row_whoever_stands_beside_it(tokens):
+def test_the_row_of_a_token_does_not_depend_on_other_tokens(tokens):
     together = build(tokens, fallbacks=["lower", "upper"])
-    for place, token in enumerate(tokens):
+    for token_id, token in enumerate(tokens):
         alone = build([token], fallbacks=["lower", "upper"]) if token not in ("Café", "zzz") else None
         expected = np.zeros(2) if alone is None else alone.lookup([0])[0]
-        assert together.lookup([place])[0].tolist() == expected.tolist()
+        assert together.lookup([token_id])[0].tolist() == expected.tolist()
 
 
 def test_extending_appends_the_words_that_fallbacks_found_too(source):
@@ -74,15 +75,16 @@ def test_plain_ids_match_words_of_digits_and_store_no_strings(tmp_path):
     assert split.lookup([0, 1, 3]).tolist() == [[0.0], [1.0], [3.0]]
     (tmp_path / "items.txt").write_text("3 3.0\n1 1.0\n")
     assert np.array_equal(build(4, tmp_path / "items.txt", padding=0).combine(), split.combine())
-    with pytest.raises(SplitError, match="`extend_vocabulary` appends words, and this vocabulary is of plain ids"):
+    with pytest.raises(SplitError, match="`extend_vocabulary` appends words, and this vocabulary has no strings"):
         build(range(4), {1: [1.0], 3: [3.0]}, extend_vocabulary=True)
 
 
-def test_subwords_match_by_what_they_are_called_in_files():
+def test_subwords_match_by_their_spelling_in_files():
     vocabulary = read_vocabulary(["\u2581the", "of", "\u2581The"], marks="metaspace")
     split = build(vocabulary, fallbacks=["lower"])
     assert split.lookup([0, 2]).tolist() == [VECTORS["the"]] * 2
-    assert split.trainable_ids.tolist() == [1]  # "of" goes on with a word here: it is not the word
+    # "of" continues a word here, so it does not match the word "of".
+    assert split.trainable_ids.tolist() == [1]
     assert list(split.vocabulary) == list(vocabulary.tokens)
     assert {rule.name: rule.num_types for rule in split.coverage.rules} == {"exact": 0, "metaspace": 1, "lower": 1}
 
@@ -93,7 +95,8 @@ def test_words_that_share_a_row_share_it_in_the_split(tmp_path):
     shared = WordVectors(words, rows, "by hand", row_of=row_of)
     assert np.array_equal(shared.vectors, rows[row_of]) and np.array_equal(shared.take([3, 0]), rows[[1, 2]])
     split = build(["", "c", "x", "a", "b"], shared)
-    assert split.num_frozen == 3  # rows 0 and 2, and the zero row
+    # Rows 0 and 2, and the zero row.
+    assert split.num_frozen == 3
     assert split.remap[1] == split.remap[3]
     assert split.lookup([1, 3, 4]).tolist() == [[5, 6], [5, 6], [1, 2]]
     write_frozen(
@@ -109,7 +112,7 @@ def test_words_that_share_a_row_share_it_in_the_split(tmp_path):
     assert list(read_vectors(tmp_path / "copy.h5").words) == words
 
 
-def test_the_report_tells_what_the_tables_take():
+def test_the_report_has_the_sizes_of_the_tables():
     sizes = build(fallbacks=["lower"]).coverage.sizes
     assert (sizes.num_tokens, sizes.dim, sizes.num_frozen, sizes.num_trainable) == (7, 2, 2, 4)
     assert (sizes.frozen_bytes, sizes.trainable_bytes, sizes.dense_bytes) == (16, 32, 56)
@@ -117,9 +120,9 @@ def test_the_report_tells_what_the_tables_take():
     assert narrow.frozen_bytes == 2 * (2 + 4)
 
 
-def test_oov_rows_start_by_what_tokens_are_called():
+def test_oov_rows_start_from_the_spelling_of_tokens():
     class Lengths:
-        """Rows that tell which token each was made for, and of which words one could have learned."""
+        """Return rows that encode the token and the known words."""
 
         def make_rows(self, tokens, known, generator):
             self.tokens, self.words = list(tokens), list(known.words)
@@ -129,12 +132,13 @@ def test_oov_rows_start_by_what_tokens_are_called():
     split = build(["", "[UNK]", "the", "zzz", "of", "yy"], oov_initializer=lengths, trainable_tokens=["of"])
     assert (lengths.tokens, lengths.words) == (["zzz", "yy"], ["the", "of"])
     assert split.lookup([3, 4, 5]).tolist() == [[3, 0], VECTORS["of"], [2, 0]]
-    assert (np.abs(split.lookup([1])) <= 0.05).all()  # "[UNK]" is no word
+    # The spelling of "[UNK]" is not used.
+    assert (np.abs(split.lookup([1])) <= 0.05).all()
     build(read_vocabulary(["\u2581the", "\u2581zzz", "s"], marks="metaspace"), oov_initializer=lengths)
     assert lengths.tokens == ["zzz", "s"]
 
 
-def test_what_is_no_number_of_tokens_is_refused():
+def test_invalid_numbers_of_tokens_are_refused():
     for options in (
         {"train_most_frequent": 1.5},
         {"train_most_frequent": "2"},
@@ -145,7 +149,7 @@ def test_what_is_no_number_of_tokens_is_refused():
             build_split(["the"], {"the": [1.0]}, counts=[1], **options)
 
 
-def test_options_of_reading_go_beside_the_others(tmp_path):
+def test_options_of_reading_are_accepted(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 inf\n")
     with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
@@ -156,8 +160,8 @@ def test_options_of_reading_go_beside_the_others(tmp_path):
         build(["the"], path, fallback=["lower"])
 
 
-def test_hardly_any_match_is_told():
-    with pytest.warns(NoMatchWarning, match=r"Only 1 of the 1,000 tokens has a vector in dict.*what the lines"):
+def test_few_matches_give_a_warning():
+    with pytest.warns(NoMatchWarning, match=r"Only 1 of the 1,000 tokens has a vector in dict.*the lines"):
         build(["the", *map(str, range(999))])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

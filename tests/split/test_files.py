@@ -1,4 +1,4 @@
-"""Splits and their files: what is saved is opened again, in any precision, and shared where it is the same."""
+"""Files of splits: saved and opened in any precision, and shared where the rows are equal."""
 
 import os
 
@@ -43,7 +43,8 @@ LOW_PRECISION = {
     "float16": 2**-11,
     "bfloat16": 2**-8,
     "int8": 1 / 127,
-}  # largest error, as a share of a row's largest value
+    # Largest error, relative to the largest value of the row.
+}
 
 
 @pytest.mark.parametrize("dtype", LOW_PRECISION)
@@ -54,7 +55,8 @@ def test_low_precision_rows_are_widened_as_they_are_read(dtype, tmp_path):
     assert split.frozen_dtype == dtype and split.frozen.nbytes == 48 * 8 * (1 if dtype == "int8" else 2)
     error = np.abs(split.combine() - matrix).max(axis=1)
     assert (error <= LOW_PRECISION[dtype] * np.abs(matrix).max(axis=1)).all() and error.max() > 0
-    np.testing.assert_array_equal(split.lookup([0, 3, 7]), matrix[[0, 3, 7]])  # padding and trainable rows are exact
+    # Padding and trainable rows are exact.
+    np.testing.assert_array_equal(split.lookup([0, 3, 7]), matrix[[0, 3, 7]])
     split.save(tmp_path)
     opened = SplitTable.open(tmp_path, verify=True)
     assert opened.frozen_dtype == dtype and opened.fingerprint == split.fingerprint
@@ -63,7 +65,7 @@ def test_low_precision_rows_are_widened_as_they_are_read(dtype, tmp_path):
     np.testing.assert_array_equal(again.combine(), split.combine())
 
 
-def test_low_precision_refuses_what_it_cannot_hold():
+def test_numbers_that_a_precision_cannot_hold_are_refused():
     split = SplitTable.from_matrix([[1.0, 70000.0]], [])
     with pytest.raises(SplitError, match=r"Row 0, column 1 holds 70000.0, which float16 cannot hold"):
         split.with_frozen_dtype("float16")
@@ -82,9 +84,9 @@ def test_a_split_whose_file_was_replaced_saves_its_own_rows(tmp_path):
         np.testing.assert_array_equal(SplitTable.open(tmp_path / name, verify=True).combine(), expected)
 
 
-def test_a_table_that_stands_by_itself_is_not_replaced(tmp_path):
+def test_a_frozen_table_without_a_trainable_one_is_not_replaced(tmp_path):
     SplitTable.from_matrix(MATRIX, []).save_frozen(tmp_path / "frozen.h5")
-    with pytest.raises(SplitError, match="other models may stand on"):
+    with pytest.raises(SplitError, match="other models may use it"):
         SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(SplitError, match="Received a file"):
@@ -93,7 +95,7 @@ def test_a_table_that_stands_by_itself_is_not_replaced(tmp_path):
 
 @pytest.mark.parametrize("where", ["in memory", "in a file"])
 def test_frozen_rows_that_were_changed_in_place_are_not_saved(where, tmp_path):
-    """Under their old fingerprint no one could open them again."""
+    """They could not be opened again with their old fingerprint."""
     frozen = MATRIX.copy()
     split = SplitTable.from_arrays(frozen, [0, ~0, 3], [[7.0, 8.0, 9.0]])
     expected = split.fingerprint
@@ -102,16 +104,20 @@ def test_frozen_rows_that_were_changed_in_place_are_not_saved(where, tmp_path):
         split = SplitTable.open(tmp_path / "first")
         content = bytearray((tmp_path / "first" / "frozen.h5").read_bytes())
         content[content.index(frozen.tobytes())] ^= 1
-        with open(tmp_path / "first" / "frozen.h5", "r+b") as file:  # into the file itself, as no writer of ours does
+        # In place, which our own writers never do.
+        with open(tmp_path / "first" / "frozen.h5", "r+b") as file:
             file.write(content)
     frozen += 1
     (tmp_path / "second").mkdir()
-    with pytest.raises(FingerprintError, match=f"frozen.h5 are not {expected} any more, but sha256:.*changed in place"):
+    with pytest.raises(
+        FingerprintError,
+        match=f"frozen.h5: the rows have the fingerprint sha256:.* expected {expected}.* in place",
+    ):
         split.save_frozen(tmp_path / "second" / "frozen.h5")
     assert not list((tmp_path / "second").iterdir())
 
 
-def test_splits_share_only_rows_that_are_the_same():
+def test_splits_share_only_equal_rows():
     first, second = (SplitTable.from_arrays(MATRIX + shift, [0], np.empty((0, 3))) for shift in (0, 1))
     with pytest.raises(FingerprintError) as caught:
         first.sharing(second)
@@ -121,7 +127,7 @@ def test_splits_share_only_rows_that_are_the_same():
     assert same.sharing(first).lookup([0]).tolist() == [MATRIX[1].tolist()]
 
 
-def test_a_split_knows_whether_its_file_still_holds_it(tmp_path):
+def test_frozen_file_is_the_file_that_still_holds_the_rows(tmp_path):
     split = SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3)))
     assert split.frozen_file() is None
     split.save(tmp_path)
@@ -133,7 +139,7 @@ def test_a_split_knows_whether_its_file_still_holds_it(tmp_path):
 
 
 def test_many_small_files_find_their_one_frozen_table(tmp_path, monkeypatch):
-    """By its fingerprint, wherever a folder of SPLITEMBED_PATH holds it by now, and whatever it is called there."""
+    """It is found by its fingerprint in any folder of SPLITEMBED_PATH, under any name."""
     SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3))).save(tmp_path / "base")
     base = SplitTable.open(tmp_path / "base")
     models = {

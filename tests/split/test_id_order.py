@@ -1,4 +1,4 @@
-"""Which splits have their frozen table in id order, and what then trains."""
+"""Splits with a frozen table in id order, and their trainable rows."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def make(num_frozen: int, remap: list[int], num_trainable: int = 3) -> SplitTabl
         ([0, 1, 2, ~0, ~0], [], [0, 0], False),
     ],
 )
-def test_what_trains(remap, chosen, rows, in_row_order):
+def test_trainable_rows_of_a_table_in_id_order(remap, chosen, rows, in_row_order):
     order = order_of(make(3, remap))
     assert (order.chosen.tolist(), order.rows.tolist()) == (chosen, rows)
     assert (order.num_chosen, order.num_new) == (len(chosen), len(rows) - len(chosen))
@@ -41,12 +41,12 @@ def test_what_trains(remap, chosen, rows, in_row_order):
     ],
     ids=["another order", "a shared row", "a row of no token", "a frozen row again", "no frozen row"],
 )
-def test_other_orders_are_none(split):
+def test_other_orders_return_none(split):
     assert order_of(split) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-def test_numbers_that_are_not_finite_are_known(dtype):
+def test_infinite_rows_are_recorded(dtype):
     frozen = np.ones((3, 2), np.float32)
     frozen[1, 0] = 1 if dtype == "int8" else np.inf
     stored = SplitTable.from_arrays(frozen, [0, 1, 2], np.zeros((0, 2))).with_frozen_dtype(dtype)

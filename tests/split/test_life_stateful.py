@@ -1,4 +1,4 @@
-"""The life of a split, as random histories, against a dense NumPy model that has lived through the same."""
+"""Random histories of a split, compared with a dense NumPy model of the same operations."""
 
 import tempfile
 import warnings
@@ -15,12 +15,13 @@ from splitembed.split.thaw_freeze import carried_rows
 from splitembed.tables import open_frozen, write_frozen
 
 DIM = 3
-WORDS = [f"w{number}" for number in range(12)]  # more than any vocabulary here has at once
+# More than the largest vocabulary of a history.
+WORDS = [f"w{number}" for number in range(12)]
 ODD_VALUES = [np.nan, np.inf, -np.inf, -0.0, 1e-45, np.finfo(np.float32).max]
 
 
 class Cell:
-    """A row that one or several tokens have."""
+    """The row of one or several tokens."""
 
     def __init__(self, row, trains):
         self.row, self.trains = np.array(row, np.float32), trains
@@ -36,7 +37,7 @@ def random_rows(data, num_rows, *, odd=False):
 
 
 def start_rows(shape, dtype):
-    """An initializer whose rows the model knows: each is like no other."""
+    """An initializer with known, distinct rows."""
     return np.arange(1, 1 + np.prod(shape)).reshape(shape) / 64
 
 
@@ -47,7 +48,8 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.num_saved = 0
-        self.past = []  # every split so far, and what it looked up: none may ever change
+        # All splits so far with their rows, which must not change.
+        self.past = []
 
     def teardown(self):
         for split, rows in self.past:
@@ -55,7 +57,7 @@ class Life(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def become(self, split, new_ids=None):
-        """Takes on the new split once it says rightly what its trainable rows were before."""
+        """Continue with a new split, after checking its mapping of trainable rows."""
         before, used = [id(cell) for cell in self.trained_before], {id(cell) for cell in self.cells}
         expected = [before.index(id(cell)) if id(cell) in before and id(cell) in used else -1 for cell in self.trained]
         assert carried_rows(self.split, split, new_ids).tolist() == expected
@@ -110,7 +112,7 @@ class Life(RuleBasedStateMachine):
         return data.draw(st.lists(st.sampled_from(ids), max_size=4) if ids else st.just([]), "ids")
 
     def as_names(self, data, ids):
-        """The same ids, now and then by token or as a mask."""
+        """Return the same ids, sometimes as tokens or as a mask."""
         how = data.draw(st.sampled_from(["ids", "mask", "tokens"]), "how")
         if how == "mask":
             return np.isin(np.arange(len(self.cells)), ids)
@@ -142,7 +144,8 @@ class Life(RuleBasedStateMachine):
         ids = self.some_ids(data, also_padding=True)
         try:
             split = self.split.freeze(self.as_names(data, ids))
-        except SplitError:  # tests/test_life.py says which rows low precision refuses
+        # tests/split/test_thaw_freeze.py tests which rows are refused.
+        except SplitError:
             if self.split.frozen_dtype == "float32":
                 raise
             return
@@ -182,7 +185,7 @@ class Life(RuleBasedStateMachine):
         self.become(split)
 
     def a_source(self, data):
-        """Vectors of some words (of ids without strings the decimal digits), and the row of each."""
+        """Draw vectors of some words (decimal digits for ids without strings), and the row of each."""
         names = WORDS if self.names is not None else [str(number) for number in range(len(self.cells) + 3)]
         known = data.draw(st.lists(st.sampled_from(names), unique=True), "known")
         rows = random_rows(data, len(known))
@@ -196,7 +199,8 @@ class Life(RuleBasedStateMachine):
         names = tokens if self.names is not None else [str(first + place) for place in range(len(tokens))]
         source = self.a_source(data) if from_elsewhere else None
         if from_elsewhere and self.split.frozen_dtype != "float32":
-            source = {word: np.sign(row) for word, row in source.items()}  # rows that every precision holds
+            # Every precision holds these rows exactly.
+            source = {word: np.sign(row) for word, row in source.items()}
         known = source
         if source is None:
             known = {} if self.names is None else self.words_of_table()
@@ -218,7 +222,7 @@ class Life(RuleBasedStateMachine):
         self.become(split)
 
     def words_of_table(self):
-        """The row of each word of the table that the split stands on."""
+        """Return the row of each word of the split's table."""
         table = self.split.table
         if table is None or table.words is None:
             return {}
@@ -227,36 +231,36 @@ class Life(RuleBasedStateMachine):
 
     @rule(
         data=st.data(),
-        lacking=st.sampled_from(["train", "keep"]),
-        anew=st.sampled_from(["keep", "freeze"]),
+        missing=st.sampled_from(["train", "keep"]),
+        newly_found=st.sampled_from(["keep", "freeze"]),
         is_table=st.booleans(),
     )
-    def with_frozen(self, data, lacking, anew, is_table):
+    def with_frozen(self, data, missing, newly_found, is_table):
         source = self.a_source(data)
         vocabulary = None if self.names is not None else self.split.num_tokens
         names = self.names or [str(number) for number in range(self.split.num_tokens)]
         old_words = self.words_of_table()
         given = self.as_table(source) if is_table else source
-        split, change = self.split.with_frozen(given, lacking=lacking, anew=anew, vocabulary=vocabulary)
-        assert change.lacking == tuple(
+        split, change = self.split.with_frozen(given, missing=missing, newly_found=newly_found, vocabulary=vocabulary)
+        assert change.missing == tuple(
             name
             for i, name in enumerate(names)
             if not self.cells[i].trains and name not in source and i != self.padding
         )
-        anew_ids = [
+        newly_found_ids = [
             i for i, name in enumerate(names) if self.cells[i].trains and name in source and name not in old_words
         ]
-        assert change.anew == tuple(names[i] for i in anew_ids)
+        assert change.newly_found == tuple(names[i] for i in newly_found_ids)
         for i, name in enumerate(names):
             if i == self.padding:
                 continue
-            if name in source and (not self.cells[i].trains or (anew == "freeze" and i in anew_ids)):
+            if name in source and (not self.cells[i].trains or (newly_found == "freeze" and i in newly_found_ids)):
                 self.cells[i] = Cell(source[name], False)
-            elif not self.cells[i].trains and lacking == "train":
+            elif not self.cells[i].trains and missing == "train":
                 self.cells[i] = Cell(self.cells[i].row, True)
                 self.trained.append(self.cells[i])
         self.drop_unused()
-        if is_table and (lacking == "train" or not change.lacking):
+        if is_table and (missing == "train" or not change.missing):
             assert split.frozen.base is not None and split.table.path == given
         self.become(split)
 

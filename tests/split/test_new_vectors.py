@@ -1,4 +1,4 @@
-"""Other pretrained vectors under trained rows: what is found, what is lacking and what is there anew."""
+"""Other pretrained vectors under trained rows: tokens that are found, missing or newly found."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ OTHER = {"the": [10.0, 10.0], "usr": [60.0, 60.0], "[UNK]": [99.0, 99.0], "spare
 
 @pytest.fixture
 def split():
-    """Frozen are padding, "the" and "of"; of what trains the source knows "usr"."""
+    """Return a split in which padding, "the" and "of" are frozen; the other source has "usr", which trains."""
     return SplitTable.from_matrix(DENSE, [1, 4, 5], vocabulary=NAMES, padding=0)
 
 
@@ -26,46 +26,46 @@ def other_table(tmp_path):
     return tmp_path / "other.h5"
 
 
-def test_lacking_tokens_train_from_their_old_vector(split):
+def test_missing_tokens_train_from_their_old_vector(split):
     other, change = split.with_frozen(OTHER)
     assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
     assert other.trainable.tolist() == [[5, 5], [6, 6], [7, 7], [2, 2]] and other.num_frozen == 2
-    assert change == VectorChange("dict", num_found=1, lacking=("of",), anew=("usr",))
+    assert change == VectorChange("dict", num_found=1, missing=("of",), newly_found=("usr",))
     assert str(change).splitlines() == [
         "frozen tokens with a vector in dict: 1 of 2",
-        "lacking: 1 (train): 'of'",
-        "anew: 1 (keep): 'usr'",
+        "missing: 1 (train): 'of'",
+        "newly found: 1 (keep): 'usr'",
     ]
     assert split.combine().tolist() == DENSE.tolist() and other.padding == 0 and other.coverage is None
 
 
-def test_lacking_tokens_keep_their_old_vector_where_asked(split):
-    other, change = split.with_frozen(OTHER, lacking="keep")
+def test_missing_tokens_can_keep_their_old_vector(split):
+    other, change = split.with_frozen(OTHER, missing="keep")
     assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
     assert other.trainable_ids.tolist() == [1, 4, 5] and other.num_frozen == 3
-    assert (change.lacking, change.lacking_rule) == (("of",), "keep")
+    assert (change.missing, change.missing_rule) == (("of",), "keep")
 
 
-def test_lacking_tokens_are_refused_where_asked(split):
-    with pytest.raises(SplitError, match=r"Frozen tokens without a vector in dict, 1: 'of'. .*lacking=\"keep\""):
-        split.with_frozen(OTHER, lacking="error")
-    other, change = split.with_frozen({**OTHER, "of": [20.0, 20.0]}, lacking="error")
-    assert other.lookup([3]).tolist() == [[20.0, 20.0]] and change.lacking == ()
+def test_missing_tokens_can_be_refused(split):
+    with pytest.raises(SplitError, match=r"dict has no vector for 1 frozen tokens: 'of'. .*missing=\"keep\""):
+        split.with_frozen(OTHER, missing="error")
+    other, change = split.with_frozen({**OTHER, "of": [20.0, 20.0]}, missing="error")
+    assert other.lookup([3]).tolist() == [[20.0, 20.0]] and change.missing == ()
 
 
-def test_tokens_that_have_a_vector_anew_are_frozen_where_asked(split):
-    other, change = split.with_frozen(OTHER, anew="freeze")
+def test_newly_found_tokens_can_be_frozen(split):
+    other, change = split.with_frozen(OTHER, newly_found="freeze")
     assert other.lookup([4]).tolist() == [[60.0, 60.0]] and other.trainable_ids.tolist() == [1, 3, 5]
     assert other.trainable.tolist() == [[5, 5], [7, 7], [2, 2]]
-    assert (change.anew, change.anew_rule) == (("usr",), "freeze")
+    assert (change.newly_found, change.newly_found_rule) == (("usr",), "freeze")
 
 
-def test_tokens_that_trained_by_choice_are_not_anew(tmp_path):
+def test_tokens_that_trained_by_choice_are_not_newly_found(tmp_path):
     write_frozen(tmp_path / "old.h5", DENSE[[0, 2, 3]], words=["", "the", "of"], zero_row=0)
     table = open_frozen(tmp_path / "old.h5")
     split = SplitTable(table.vectors, [1, 2, ~0], [[6.0, 6.0]], vocabulary=["the", "of", "usr"], table=table)
-    other, change = split.thaw(["the"]).with_frozen(OTHER, anew="freeze", lacking="keep")
-    assert change.anew == ("usr",) and other.trainable_ids.tolist() == [0]
+    other, change = split.thaw(["the"]).with_frozen(OTHER, newly_found="freeze", missing="keep")
+    assert change.newly_found == ("usr",) and other.trainable_ids.tolist() == [0]
     assert other.combine().tolist() == [[1, 1], [2, 2], [60, 60]]
 
 
@@ -74,7 +74,8 @@ def test_a_frozen_table_is_shared(split, other_table):
     assert other.table.path == other_table and other.num_frozen == 4
     assert np.shares_memory(other.frozen, other.table.vectors) and other.remap[0] == 3
     assert other.combine().tolist() == [[0, 0], [5, 5], [10, 10], [2, 2], [6, 6], [7, 7]]
-    kept, _ = split.with_frozen(other_table, lacking="keep")  # cannot be added to
+    # A shared table cannot be extended.
+    kept, _ = split.with_frozen(other_table, missing="keep")
     assert kept.table is None and kept.num_frozen == 3
     np.testing.assert_array_equal(kept.combine(), other.combine())
 
@@ -83,10 +84,10 @@ def test_a_table_of_low_precision_is_shared_as_it_is(split, other_table, tmp_pat
     table = open_frozen(other_table)
     words = SplitTable(table.vectors, [0, 1, 2, 3], np.empty((0, 2)), vocabulary=list(table.words), padding=3)
     words.with_frozen_dtype("int8").save_frozen(tmp_path / "int8.h5")
-    other, _ = split.with_frozen(tmp_path / "int8.h5", lacking="train")
+    other, _ = split.with_frozen(tmp_path / "int8.h5", missing="train")
     assert other.frozen_dtype == "int8" and np.shares_memory(other.scale, other.table.scale)
     np.testing.assert_array_equal(other.lookup([0, 2]), [[0, 0], [10, 10]])
-    kept, _ = split.with_frozen(tmp_path / "int8.h5", lacking="keep")
+    kept, _ = split.with_frozen(tmp_path / "int8.h5", missing="keep")
     assert kept.frozen_dtype == "float32" and kept.lookup([3]).tolist() == [[2.0, 2.0]]
 
 
@@ -98,37 +99,38 @@ def test_padding_needs_a_zero_row(split, tmp_path):
     assert without.with_frozen(tmp_path / "other.h5")[0].num_frozen == 2
 
 
-def test_fallbacks_are_tried_where_asked(split):
+def test_fallbacks_are_tried(split):
     _, change = split.with_frozen({"OF": [1.0, 1.0]}, fallbacks=["upper"])
-    assert change.lacking == ("the",) and change.num_found == 1
+    assert change.missing == ("the",) and change.num_found == 1
 
 
-def test_a_vocabulary_says_what_names_do_not():
+def test_a_vocabulary_has_the_spellings_of_tokens():
     names = ["<pad>", "▁the", "▁of", "spare"]
     split = SplitTable.from_matrix(DENSE[[0, 2, 3, 4]], [2], vocabulary=names, padding=0)
     vectors = {"the": [10.0, 10.0], "of": [20.0, 20.0], "<pad>": [1.0, 1.0], "spare": [3.0, 3.0]}
-    tokens = read_vocabulary(names[:3], padding=0, marks="metaspace")  # "spare" was appended to these
-    other, change = split.with_frozen(vectors, anew="freeze", vocabulary=tokens)
-    assert other.combine().tolist() == [[0, 0], [10, 10], [20, 20], [3, 3]] and change.anew == ("▁of",)
-    with pytest.raises(SplitError, match="`vocabulary` must hold the tokens of the split.* 3 tokens.*the split has 4"):
+    # "spare" was appended to these.
+    tokens = read_vocabulary(names[:3], padding=0, marks="metaspace")
+    other, change = split.with_frozen(vectors, newly_found="freeze", vocabulary=tokens)
+    assert other.combine().tolist() == [[0, 0], [10, 10], [20, 20], [3, 3]] and change.newly_found == ("▁of",)
+    with pytest.raises(SplitError, match="`vocabulary` must hold the 4 tokens of the split.* Received: 3 tokens"):
         split.with_frozen(vectors, vocabulary=["▁the", "<pad>", "spare"])
 
 
 def test_ids_without_strings_need_a_vocabulary():
     split = SplitTable.from_matrix(DENSE[:4], [1], padding=0)
-    with pytest.raises(SplitError, match="the ids of this split have none. Pass `vocabulary`"):
+    with pytest.raises(SplitError, match="the ids of this split have no strings. Pass `vocabulary`"):
         split.with_frozen(OTHER)
     by_digits, change = split.with_frozen({"0": [8.0, 8.0], "3": [9.0, 9.0]}, vocabulary=4)
-    assert by_digits.combine().tolist() == [[0, 0], [5, 5], [1, 1], [9, 9]] and change.lacking == ("2",)
+    assert by_digits.combine().tolist() == [[0, 0], [5, 5], [1, 1], [9, 9]] and change.missing == ("2",)
     by_name, _ = split.with_frozen(OTHER, vocabulary=["", "usr", "the", "of"])
     assert by_name.lookup([2]).tolist() == [[10.0, 10.0]] and by_name.vocabulary is None
-    with pytest.raises(SplitError, match="5 tokens that are not those; the split has 4"):
+    with pytest.raises(SplitError, match="must hold the 4 tokens of the split.* Received: 5 tokens"):
         split.with_frozen(OTHER, vocabulary=5)
 
 
-def test_lacking_tokens_that_share_a_row_keep_sharing_or_train_apart():
+def test_missing_tokens_with_one_row_keep_it_or_train_separately():
     split = SplitTable.from_arrays(DENSE[2:4], [0, 0, 1], np.empty((0, 2)), vocabulary=["a", "b", "the"])
-    kept, _ = split.with_frozen(OTHER, lacking="keep")
+    kept, _ = split.with_frozen(OTHER, missing="keep")
     assert kept.num_frozen == 2 and kept.remap[0] == kept.remap[1]
     trains, _ = split.with_frozen(OTHER)
     assert trains.num_trainable == 2 and trains.combine().tolist() == kept.combine().tolist()
@@ -137,12 +139,12 @@ def test_lacking_tokens_that_share_a_row_keep_sharing_or_train_apart():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"lacking": "drop"}, SplitError, "`lacking` must be one of train, keep, error.*lacking='drop'"),
-        ({"anew": "train"}, SplitError, "`anew` one of keep, freeze.*anew='train'"),
+        ({"missing": "drop"}, SplitError, "`missing` must be one of train, keep, error.*missing='drop'"),
+        ({"newly_found": "train"}, SplitError, "`newly_found` one of keep, freeze.*newly_found='train'"),
         ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; dim=2 was asked for"),
         ({"fallbacks": ["loud"]}, SplitError, "loud"),
     ],
 )
-def test_what_does_not_fit_is_refused(split, options, error, message):
+def test_invalid_arguments_are_refused(split, options, error, message):
     with pytest.raises(error, match=message):
         split.with_frozen(**{"source": OTHER, **options})

@@ -1,4 +1,4 @@
-"""A reader sees the old file or the new one: whatever fails, whenever, the old one stays whole."""
+"""A reader sees the old file or the new one, whenever writing fails."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import atomic_files as files_module
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
 OLD, NEW = np.zeros((4, 2), np.float32), np.ones((4, 2), np.float32)
@@ -37,21 +37,18 @@ WRITERS = ["write_frozen", "FrozenWriter", "write_trainable"]
 
 
 class Interruption(BaseException):
-    """Like KeyboardInterrupt: no ordinary exception."""
+    """An exception outside `Exception`, like KeyboardInterrupt."""
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("error", [OSError("disk full"), Interruption()])
-@pytest.mark.parametrize(
-    "place",
-    [
-        "splitembed.tables.spool.create_dataset",
-        "splitembed.tables.atomic_files._synchronize",
-        "splitembed.tables.atomic_files.os.replace",
-    ],
-)
-@pytest.mark.parametrize("existing", [True, False])
-def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, writer, error, place, existing):
+STEPS = ["spool.create_dataset", "atomic_files._synchronize", "atomic_files.os.replace"]
+CASES = [
+    *((writer, step, OSError("disk full"), True) for writer in WRITERS for step in STEPS),
+    *(("write_frozen", step, Interruption(), False) for step in STEPS),
+]
+
+
+@pytest.mark.parametrize(("writer", "step", "error", "existing"), CASES)
+def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, writer, step, error, existing):
     path = tmp_path / "table.h5"
     if existing:
         write_with(writer, path, OLD)
@@ -59,26 +56,26 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     def fail(*_arguments):
         raise error
 
-    monkeypatch.setattr(place, fail)
+    monkeypatch.setattr(f"splitembed.tables.{step}", fail)
     with pytest.raises(type(error)):
         write_with(writer, path, NEW)
     monkeypatch.undo()
     assert os.listdir(tmp_path) == (["table.h5"] if existing else [])
     if existing:
-        assert same_bits(open_with(writer, path).vectors, OLD)
+        same_bits(open_with(writer, path).vectors, OLD)
     write_with(writer, path, NEW)
-    assert same_bits(open_with(writer, path).vectors, NEW)
+    same_bits(open_with(writer, path).vectors, NEW)
 
 
 KILLED = """
 import os, signal, sys
 import numpy as np
-from splitembed.tables import files, spool
+from splitembed.tables import atomic_files, spool
 
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 
-{place} = die
+{step} = die
 sys.path.insert(0, "tests/tables")
 from tests.tables.test_atomic_files import write_with, NEW
 write_with("{writer}", sys.argv[1], NEW)
@@ -86,21 +83,20 @@ write_with("{writer}", sys.argv[1], NEW)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing to kill with")
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("place", ["spool.create_dataset", "files._synchronize", "files.os.replace"])
-def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, place):
+@pytest.mark.parametrize(("writer", "step"), zip(WRITERS, STEPS, strict=True))
+def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, step):
     path = tmp_path / "table.h5"
     write_with(writer, path, OLD)
-    code = KILLED.format(writer=writer, place=place)
+    code = KILLED.format(writer=writer, step=step)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, env=environment, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert same_bits(open_with(writer, path).vectors, OLD)
+    same_bits(open_with(writer, path).vectors, OLD)
     left = sorted(os.listdir(tmp_path))
     assert left[-1] == "table.h5"
     assert all(name.startswith(".table.h5.") and name.endswith(".tmp") for name in left[:-1])
     write_with(writer, path, NEW)
-    assert same_bits(open_with(writer, path).vectors, NEW)
+    same_bits(open_with(writer, path).vectors, NEW)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -114,7 +110,7 @@ def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch, wr
     assert done[2:] == [tmp_path]
 
 
-def test_a_folder_that_cannot_be_synchronised_is_no_failure(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_synchronised_is_accepted(tmp_path, monkeypatch):
     synchronize = files_module._synchronize
 
     def refuse_folders(path):
@@ -129,7 +125,8 @@ def test_a_folder_that_cannot_be_synchronised_is_no_failure(tmp_path, monkeypatc
 
 def test_a_mapped_table_outlives_its_file(tmp_path):
     path = tmp_path / "table.h5"
-    rows = np.random.default_rng(0).standard_normal((5_000, 40)).astype(np.float32)  # many pages, most untouched
+    # Many pages, most untouched.
+    rows = np.random.default_rng(0).standard_normal((5_000, 40)).astype(np.float32)
     write_frozen(path, rows)
     first = open_frozen(path)
     write_frozen(path, rows + 1)
@@ -137,24 +134,24 @@ def test_a_mapped_table_outlives_its_file(tmp_path):
     path.unlink()
     assert first.mapped
     assert second.mapped
-    assert same_bits(first.vectors, rows)
-    assert same_bits(second.vectors, rows + 1)
+    same_bits(first.vectors, rows)
+    same_bits(second.vectors, rows + 1)
 
 
-def test_a_symbolic_link_stays_and_its_target_is_replaced(tmp_path):
+def test_the_target_of_a_symbolic_link_is_replaced(tmp_path):
     (tmp_path / "store").mkdir()
     write_frozen(tmp_path / "store" / "table.h5", OLD)
     (tmp_path / "link.h5").symlink_to("store/table.h5")
     for writer in ("write_frozen", "FrozenWriter"):
         write_with(writer, tmp_path / "link.h5", NEW)
         assert (tmp_path / "link.h5").is_symlink()
-        assert same_bits(open_frozen(tmp_path / "store" / "table.h5").vectors, NEW)
+        same_bits(open_frozen(tmp_path / "store" / "table.h5").vectors, NEW)
         assert os.listdir(tmp_path / "store") == ["table.h5"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no such rights elsewhere")
 @pytest.mark.parametrize("writer", WRITERS)
-def test_others_may_read_a_file_as_far_as_the_umask_lets_them(tmp_path, writer):
+def test_the_umask_decides_who_can_read_a_new_file(tmp_path, writer):
     before = os.umask(0o022)
     try:
         write_with(writer, tmp_path / "table.h5", NEW)
@@ -173,6 +170,6 @@ def test_the_same_table_makes_the_same_bytes(tmp_path, writer):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe")
 def test_a_pipe_or_device_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="A device or pipe, which a file would replace"):
+    with pytest.raises(OSError, match="A device or pipe cannot be replaced"):
         write_frozen(tmp_path / "pipe", np.eye(2, dtype=np.float32))
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)

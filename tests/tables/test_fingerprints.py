@@ -1,4 +1,4 @@
-"""Fingerprints: the same for the same numbers however they lie in memory, another one for anything else."""
+"""Fingerprints: equal for equal numbers in any memory layout, different for any other."""
 
 import hashlib
 
@@ -42,8 +42,9 @@ def test_a_remap_is_hashed_as_int32():
     assert fingerprint_remap(np.array([0, -1, 7])) == sha256(b"\0\0\0\0\xff\xff\xff\xff\x07\0\0\0")
 
 
-def test_blocks_make_no_difference(tmp_path):
-    rows = np.random.default_rng(0).standard_normal((3_000, 500)).astype(np.float32)  # one block and a half
+def test_the_size_of_blocks_does_not_matter(tmp_path):
+    # One block and a half.
+    rows = np.random.default_rng(0).standard_normal((3_000, 500)).astype(np.float32)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         dataset = file.create_dataset("rows", data=rows.astype(">f4"), chunks=(7, 500), compression="gzip")
         assert fingerprint_rows(dataset) == sha256(rows.astype("<f4").tobytes(), b"float32 3000x500")
@@ -61,5 +62,5 @@ def test_shape_dtype_and_every_bit_count(left, right):
     assert fingerprint_rows(left) != fingerprint_rows(right)
 
 
-def test_where_a_word_ends_counts():
+def test_the_ends_of_words_count():
     assert fingerprint_words(["ab", "c"]) != fingerprint_words(["a", "bc"])

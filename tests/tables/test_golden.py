@@ -1,4 +1,4 @@
-"""Files of every format version stay readable, and what is written today is what the golden files hold."""
+"""Golden files: every format version stays readable, and the present version is written byte for byte."""
 
 import h5py
 import numpy as np
@@ -25,9 +25,9 @@ from tests.golden import (
     path_of,
     write_all,
 )
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
-PLACES = [(name, version) for version, names in NAMES_OF.items() for name in names]
+FILES = [(name, version) for version, names in NAMES_OF.items() for name in names]
 FINGERPRINT = "sha256:57167530646e504454440e535d83c7fd0754493289a9adcb591af30521a148c9"
 
 
@@ -36,14 +36,14 @@ def bits(values, dtype):
 
 
 def test_no_golden_file_is_missing_or_forgotten():
-    expected = {path_of(*place).name for place in PLACES}
+    expected = {path_of(*each).name for each in FILES}
     assert list(NAMES_OF) == list(range(1, FORMAT_VERSION + 1))
     assert {path.name for path in FOLDER.glob("*.h5")} == expected
 
 
 def test_float32():
     table = open_frozen(path_of("frozen-float32"), verify=True)
-    assert same_bits(table.vectors, bits(FLOAT32_BITS, np.float32))
+    same_bits(table.vectors, bits(FLOAT32_BITS, np.float32))
     assert (table.words, table.source, table.zero_row, table.mapped) == (WORDS, "golden: é", 3, True)
     assert table.fingerprint == FINGERPRINT
 
@@ -56,11 +56,11 @@ def test_float32():
         ("int8", np.array(INT8_ROWS, np.int8), [[63.5, -63.5, 0.0], [2.0, 4.0, 6.0]]),
     ],
 )
-def test_fewer_bits(dtype, stored, widened):
+def test_low_precision(dtype, stored, widened):
     table = open_frozen(path_of(f"frozen-{dtype}"), verify=True)
-    assert same_bits(table.vectors, stored)
+    same_bits(table.vectors, stored)
     assert table.dtype == dtype
-    assert same_bits(table.take(range(len(stored))), np.array(widened, np.float32))
+    same_bits(table.take(range(len(stored))), np.array(widened, np.float32))
     assert (table.words, table.zero_row, table.source) == (None, None, "")
     assert (None if table.scale is None else table.scale.tolist()) == (INT8_SCALES if dtype == "int8" else None)
 
@@ -73,7 +73,7 @@ def test_words_that_share_rows():
 
 def test_trainable():
     table = open_trainable(path_of("trainable"), verify=True)
-    assert same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
+    same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
     assert (table.remap.tolist(), table.vocabulary, table.padding) == (REMAP, VOCABULARY, 0)
     assert (table.frozen_fingerprint, table.frozen_path) == (FINGERPRINT, "")
     check_pair(open_frozen(path_of("frozen-float32")), table)
@@ -88,10 +88,10 @@ def test_trainable_without_strings_or_rows():
 
 def test_trainable_of_an_untied_embedding():
     table = open_trainable(path_of("trainable-untied", 3), verify=True)
-    assert same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
+    same_bits(table.vectors, bits(TRAINABLE_BITS, np.float32))
     assert (table.remap.tolist(), table.vocabulary, table.padding) == (REMAP, VOCABULARY, 0)
     reverse = table.reverse
-    assert same_bits(reverse.vectors, bits(REVERSE_BITS, np.float32))
+    same_bits(reverse.vectors, bits(REVERSE_BITS, np.float32))
     assert (reverse.remap.tolist(), reverse.padding) == (REVERSE_REMAP, 4)
     assert (table.frozen_fingerprint, reverse.frozen_fingerprint) == (FINGERPRINT, OTHER_FINGERPRINT)
 
@@ -107,8 +107,8 @@ def contents_of(path):
     return {name: (dtype.str, value.shape, value.tobytes()) for name, (dtype, value) in found.items()}
 
 
-@pytest.mark.parametrize(("name", "version"), PLACES)
-def test_what_is_written_today_is_what_the_golden_file_holds(tmp_path, name, version):
+@pytest.mark.parametrize(("name", "version"), FILES)
+def test_files_are_written_as_the_golden_files(tmp_path, name, version):
     write_all(tmp_path)
     written = contents_of(path_of(name, version, tmp_path))
     assert written == contents_of(path_of(name, version))

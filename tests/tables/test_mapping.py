@@ -1,4 +1,4 @@
-"""What is mapped and what is read: always the right values at a multiple of 64 bytes, and never a crash."""
+"""Memory mapping: the right values at a multiple of 64 bytes for every layout of the file."""
 
 import mmap
 import os
@@ -13,13 +13,13 @@ import pytest
 from splitembed.errors import TableFormatError
 from splitembed.tables import fingerprint_rows, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import mapping as mapping_module
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROWS = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
 
 
 def write_by_hand(path, create, **options):
-    """A frozen.h5 whose dataset `vectors` another tool has laid out: `create(file)` makes it."""
+    """Write a frozen.h5 whose dataset `vectors` is made by `create(file)`."""
     options = {"libver": ("v108", "v108"), **options}
     with h5py.File(path, "w", **options) as file:
         file.attrs.update(format="splitembed.frozen", format_version=1, dtype="float32", dim=3, source="by hand")
@@ -71,7 +71,7 @@ def test_every_layout_shows_the_right_rows_at_an_aligned_address(tmp_path, creat
     write_by_hand(tmp_path / "frozen.h5", create, **options)
     table = open_frozen(tmp_path / "frozen.h5", verify=verify)
     assert table.mapped == mapped
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert table.vectors.ctypes.data % 64 == 0
     assert table.vectors.flags.c_contiguous
     assert table.vectors.dtype.isnative
@@ -85,16 +85,16 @@ def test_our_own_files_are_mapped_from_a_whole_page(tmp_path):
     assert open_frozen(tmp_path / "frozen.h5").mapped
 
 
-def test_memory_map_can_be_declined(tmp_path):
+def test_memory_mapping_can_be_switched_off(tmp_path):
     write_frozen(tmp_path / "frozen.h5", ROWS)
     table = open_frozen(tmp_path / "frozen.h5", memory_map=False)
     assert not table.mapped
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert table.vectors.ctypes.data % 64 == 0
 
 
 def test_writing_through_the_map_stays_private(tmp_path):
-    """DLPack demands writable memory: should anyone write, the file does not change."""
+    """The map is writable for DLPack; writing to it does not change the file."""
     write_frozen(tmp_path / "frozen.h5", ROWS)
     table = open_frozen(tmp_path / "frozen.h5")
     base = table.vectors.base
@@ -102,11 +102,11 @@ def test_writing_through_the_map_stays_private(tmp_path):
         base = base.base
     base[...] = 7
     assert (table.vectors == 7).all()
-    assert same_bits(open_frozen(tmp_path / "frozen.h5", verify=True).vectors, ROWS)
+    same_bits(open_frozen(tmp_path / "frozen.h5", verify=True).vectors, ROWS)
 
 
 @pytest.mark.skipif(not hasattr(mmap, "MADV_RANDOM"), reason="this system takes no advice")
-def test_the_kernel_is_told_not_to_read_ahead(tmp_path, monkeypatch):
+def test_reading_ahead_is_switched_off(tmp_path, monkeypatch):
     advice = []
 
     class Recorder(mmap.mmap):
@@ -116,43 +116,45 @@ def test_the_kernel_is_told_not_to_read_ahead(tmp_path, monkeypatch):
 
     monkeypatch.setattr(mapping_module.mmap, "mmap", Recorder)
     write_frozen(tmp_path / "frozen.h5", ROWS)
-    assert same_bits(open_frozen(tmp_path / "frozen.h5").vectors, ROWS)
+    same_bits(open_frozen(tmp_path / "frozen.h5").vectors, ROWS)
     assert advice == [mmap.MADV_RANDOM]
     write_trainable(tmp_path / "trainable.h5", ROWS, [0], frozen_fingerprint="sha256:")
     assert open_trainable(tmp_path / "trainable.h5").mapped
-    assert advice == [mmap.MADV_RANDOM]  # a model reads all of these rows, one after the other
+    # A model reads all trainable rows, one after the other.
+    assert advice == [mmap.MADV_RANDOM]
 
 
-def test_rows_that_reach_beyond_the_file_are_refused_before_a_map(tmp_path):
-    """The oldest superblock has no checksum: after a cut its record of the size can be made to agree again."""
+def test_rows_beyond_the_end_of_the_file_are_refused_before_mapping(tmp_path):
+    """The oldest superblock has no checksum, so that its file size can be changed to that of a shorter file."""
     path = tmp_path / "frozen.h5"
     write_by_hand(path, plain(), libver="earliest", **ALIGNED)
     with h5py.File(path) as file:
         end = file["vectors"].id.get_offset() + ROWS.nbytes
     os.truncate(path, end - 100)
     with open(path, "r+b") as file:
-        file.seek(40)  # end-of-file address in a superblock of version 0
+        # End-of-file address in a superblock of version 0.
+        file.seek(40)
         file.write((end - 100).to_bytes(8, "little"))
     for memory_map in (True, False):
-        # HDF5 looks itself from 1.14.4 on.
+        # HDF5 checks it from 1.14.4 on.
         with pytest.raises(TableFormatError, match=r"frozen\.h5 .*(invalid dataset size|the file ends at 8692)"):
             open_frozen(path, memory_map=memory_map)
 
 
-def test_a_file_that_shrinks_while_it_is_opened_is_refused_before_a_map(tmp_path, monkeypatch):
+def test_a_file_that_shrinks_while_it_is_opened_is_refused_before_mapping(tmp_path, monkeypatch):
     path = tmp_path / "frozen.h5"
     write_frozen(path, ROWS)
     with h5py.File(path) as file:
         start = file["vectors"].id.get_offset()
         monkeypatch.setattr(mapping_module.os, "fstat", lambda _: SimpleNamespace(st_size=start + ROWS.nbytes - 1))
-        with pytest.raises(TableFormatError, match=f"reaches from byte {start} to {start + 600}; the file ends at"):
+        with pytest.raises(TableFormatError, match=f"`vectors` ends at byte {start + 600}, but the file at"):
             mapping_module.map_or_read(file, file["vectors"])
         monkeypatch.setattr(mapping_module.os, "fstat", lambda _: SimpleNamespace(st_size=start + ROWS.nbytes))
         assert mapping_module.map_or_read(file, file["vectors"])[1]
 
 
 def write_sparse(path, num_rows, dim):
-    """A table of zeros that takes no room on the disk, or next to none."""
+    """Write a sparse file of zeros."""
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
@@ -174,7 +176,8 @@ def test_a_large_table_opens_in_milliseconds_without_memory(tmp_path, num_rows):
     write_sparse(tmp_path / "frozen.h5", num_rows, 100)
     before, start = anonymous_memory(), time.perf_counter()
     table = open_frozen(tmp_path / "frozen.h5")
-    assert time.perf_counter() - start < 0.5  # about 1 ms on two quiet cores; reading 800 MB takes as many
+    # About 1 ms on two idle cores; reading 800 MB takes longer.
+    assert time.perf_counter() - start < 0.5
     assert table.mapped
     assert table.take([num_rows - 1, 0]).tolist() == [[0.0] * 100] * 2
     assert anonymous_memory() - before < 4 << 20

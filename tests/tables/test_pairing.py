@@ -1,4 +1,4 @@
-"""A trainable table finds the frozen table it was made for, and refuses any other."""
+"""Pairs of tables: the frozen table of a trainable one is found, and any other is refused."""
 
 import dataclasses
 
@@ -7,14 +7,14 @@ import pytest
 
 from splitembed.errors import FingerprintError, TableFormatError
 from splitembed.tables import check_pair, open_frozen, open_pair, open_trainable, write_frozen, write_trainable
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
 @pytest.fixture
 def save(tmp_path):
-    """Writes a frozen table with `ROWS + shift`, and a trainable one for it where asked."""
+    """Write a frozen table with `ROWS + shift`, and optionally a trainable one for it."""
 
     def save(frozen, trainable=None, shift=0, frozen_path="", remap=(2, ~0)):
         (tmp_path / frozen).parent.mkdir(parents=True, exist_ok=True)
@@ -31,13 +31,13 @@ def save(tmp_path):
 
 def test_tables_in_one_folder(tmp_path, save):
     save("frozen.h5", "trainable.h5")
-    for place in (tmp_path, tmp_path / "trainable.h5", str(tmp_path)):
-        trainable, frozen = open_pair(place, verify=True)
-        assert same_bits(frozen.vectors, ROWS)
+    for given in (tmp_path, tmp_path / "trainable.h5", str(tmp_path)):
+        trainable, frozen = open_pair(given, verify=True)
+        same_bits(frozen.vectors, ROWS)
         assert trainable.remap.tolist() == [2, -1]
 
 
-def test_a_shared_table_is_found_where_it_was(tmp_path, save):
+def test_a_shared_table_is_found_at_the_recorded_path(tmp_path, save):
     save("shared/glove.h5", "model/trainable.h5", frozen_path=str(tmp_path / "shared" / "glove.h5"))
     assert open_pair(tmp_path / "model")[1].path == tmp_path / "shared" / "glove.h5"
 
@@ -45,10 +45,10 @@ def test_a_shared_table_is_found_where_it_was(tmp_path, save):
 def test_the_hint_may_be_relative_to_the_trainable_table(tmp_path, save, monkeypatch):
     save("shared/glove.h5", "model/trainable.h5", frozen_path="../shared/glove.h5")
     monkeypatch.chdir("/")
-    assert same_bits(open_pair(tmp_path / "model")[1].vectors, ROWS)
+    same_bits(open_pair(tmp_path / "model")[1].vectors, ROWS)
 
 
-def test_a_table_beside_comes_first_but_only_if_it_is_the_right_one(tmp_path, save):
+def test_the_table_in_the_same_folder_comes_first_if_it_is_the_right_one(tmp_path, save):
     hint = str(tmp_path / "shared" / "glove.h5")
     save("shared/glove.h5", "model/trainable.h5", frozen_path=hint)
     save("model/frozen.h5", shift=1)
@@ -57,20 +57,20 @@ def test_a_table_beside_comes_first_but_only_if_it_is_the_right_one(tmp_path, sa
     assert open_pair(tmp_path / "model")[1].path == tmp_path / "model" / "frozen.h5"
 
 
-def test_the_frozen_table_can_be_named_or_handed_over(tmp_path, save):
+def test_the_frozen_table_can_be_a_path_or_an_opened_table(tmp_path, save):
     save("anywhere.h5", "trainable.h5")
     table = open_frozen(tmp_path / "anywhere.h5")
     assert open_pair(tmp_path, table)[1] is table
-    assert same_bits(open_pair(tmp_path, tmp_path / "anywhere.h5")[1].vectors, ROWS)
+    same_bits(open_pair(tmp_path, tmp_path / "anywhere.h5")[1].vectors, ROWS)
 
 
 @pytest.mark.parametrize("hint", ["", "gone/glove.h5"])
-def test_a_table_that_is_nowhere_is_named_by_fingerprint_and_places(tmp_path, save, hint):
+def test_the_message_for_a_missing_table_has_its_fingerprint_and_paths(tmp_path, save, hint):
     fingerprint = save("anywhere.h5", "model/trainable.h5", frozen_path=hint)
     with pytest.raises(FileNotFoundError) as caught:
         open_pair(tmp_path / "model")
-    for told in (fingerprint, str(tmp_path / "model" / "frozen.h5"), hint, "`frozen=`"):
-        assert told in str(caught.value)
+    for part in (fingerprint, str(tmp_path / "model" / "frozen.h5"), hint, "`frozen`"):
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -79,20 +79,20 @@ def test_another_table_is_refused_with_both_fingerprints(tmp_path, save, named):
     found = save("frozen.h5", shift=1)
     with pytest.raises(FingerprintError) as caught:
         open_pair(tmp_path, tmp_path / "frozen.h5" if named else None)
-    for told in (expected, found, "trainable.h5", "frozen.h5"):
-        assert told in str(caught.value)
+    for part in (expected, found, "trainable.h5", "frozen.h5"):
+        assert part in str(caught.value)
 
 
 def test_a_remap_beyond_the_frozen_table_is_refused(tmp_path, save):
     save("frozen.h5", "trainable.h5", remap=[0, 3, 4])
-    with pytest.raises(TableFormatError, match=r"`remap\[2\]` names frozen row 4; .*frozen\.h5 has 3 rows"):
+    with pytest.raises(TableFormatError, match=r"`remap\[2\]` is row 4; .*frozen\.h5 has 3 rows"):
         open_pair(tmp_path)
 
 
 def test_dims_must_agree(tmp_path, save):
     fingerprint = save("frozen.h5")
     write_trainable(tmp_path / "trainable.h5", [[9.0]], [0], frozen_fingerprint=fingerprint)
-    with pytest.raises(TableFormatError, match=r"trainable\.h5 has dim 1; .*frozen\.h5 has dim 2"):
+    with pytest.raises(TableFormatError, match=r"trainable\.h5 has dim 1; expected 2, as .*frozen\.h5"):
         open_pair(tmp_path)
 
 
@@ -104,7 +104,7 @@ def test_tables_in_memory_are_named_as_such(tmp_path, save):
         check_pair(frozen, trainable)
 
 
-def test_tables_without_rows_make_a_pair(tmp_path):
+def test_tables_without_rows_are_a_pair(tmp_path):
     fingerprint = write_frozen(tmp_path / "frozen.h5", np.zeros((0, 2), np.float32))
     write_trainable(tmp_path / "trainable.h5", np.zeros((0, 2), np.float32), [], frozen_fingerprint=fingerprint)
     trainable, frozen = open_pair(tmp_path, verify=True)
@@ -116,9 +116,9 @@ def test_verify_reaches_both_tables(tmp_path, save):
     for name, found in (("frozen.h5", ROWS), ("trainable.h5", np.array([9.0, 9.0], np.float32))):
         path = tmp_path / name
         whole = path.read_bytes()
-        place = whole.index(found.tobytes())
-        path.write_bytes(whole[:place] + b"\1" + whole[place + 1 :])
+        position = whole.index(found.tobytes())
+        path.write_bytes(whole[:position] + b"\1" + whole[position + 1 :])
         open_pair(tmp_path)
-        with pytest.raises(TableFormatError, match=f"{name} is damaged: its attribute `fingerprint` records"):
+        with pytest.raises(TableFormatError, match=f"{name} is damaged: its content has the fingerprint"):
             open_pair(tmp_path, verify=True)
         path.write_bytes(whole)

@@ -1,4 +1,4 @@
-"""trainable.h5: what is written comes back bit for bit; what could not come back is refused before it is written."""
+"""Opened trainable tables: equal to what was written, with read-only rows and words read on first use."""
 
 import os
 import pickle
@@ -17,7 +17,8 @@ from splitembed.tables import (
     open_trainable,
     write_trainable,
 )
-from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows, same_bits
+from tests.helpers.bits import same_bits
+from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows
 
 FROZEN = "sha256:" + "0" * 64
 ROWS = np.array([[0.5, 1.5], [2.5, 3.5]], np.float32)
@@ -25,7 +26,7 @@ ROWS = np.array([[0.5, 1.5], [2.5, 3.5]], np.float32)
 
 @st.composite
 def parts(draw):
-    """Trainable rows of any bits, a remap into them and into some frozen table, and a token for each id or none."""
+    """Draw trainable rows of any bits, a remap, and optionally a vocabulary."""
     rows = draw(float32_rows(st.integers(0, 5), st.integers(1, 4)))
     remap = draw(st.lists(st.integers(-len(rows), 2**31 - 1), max_size=10))
     vocabulary = draw(st.none() | st.lists(any_word, min_size=len(remap), max_size=len(remap)))
@@ -41,8 +42,8 @@ def test_write_then_open_is_the_identity(tmp_path_factory, parts):
         path, rows, remap, vocabulary=vocabulary, padding=padding, frozen_fingerprint=FROZEN, frozen_path="a/b.h5"
     )
     table = open_trainable(path, verify=True)
-    assert same_bits(table.vectors, rows)
-    assert same_bits(table.remap, remap)
+    same_bits(table.vectors, rows)
+    same_bits(table.remap, remap)
     assert table.vocabulary == vocabulary
     assert (table.padding, table.frozen_path, table.path) == (padding, "a/b.h5", path)
     assert table.frozen_fingerprint == FROZEN
@@ -51,7 +52,7 @@ def test_write_then_open_is_the_identity(tmp_path_factory, parts):
     assert table.vocabulary_fingerprint == ("" if vocabulary is None else fingerprint_words(vocabulary))
 
 
-def test_P1_odd_tokens_come_back_exactly(tmp_path):
+def test_P1_odd_tokens_are_read_exactly(tmp_path):
     path = tmp_path / "trainable.h5"
     write_trainable(path, ROWS, np.zeros(len(ODD_WORDS), int), vocabulary=ODD_WORDS, frozen_fingerprint=FROZEN)
     assert list(open_trainable(path, verify=True).vocabulary) == ODD_WORDS
@@ -74,13 +75,13 @@ def test_rows_are_mapped_and_outlive_their_file(tmp_path):
     tables.append(open_trainable(path))
     path.unlink()
     assert all(table.mapped for table in tables)
-    assert same_bits(tables[0].vectors, rows)
-    assert same_bits(tables[1].vectors, rows + 1)
+    same_bits(tables[0].vectors, rows)
+    same_bits(tables[1].vectors, rows + 1)
 
 
 @pytest.mark.parametrize("alignment", [24, 64])
-def test_rows_that_another_tool_laid_out_are_mapped_only_where_they_may_be(tmp_path, alignment):
-    """TensorFlow aborts on memory that does not start at a multiple of 64; files of older versions are not aligned."""
+def test_rows_in_files_of_other_tools_are_mapped_only_at_aligned_offsets(tmp_path, alignment):
+    """TensorFlow aborts on memory that does not start at a multiple of 64 bytes."""
     write_trainable(tmp_path / "a.h5", ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
     layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": ("v108", "v108")}
     with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "b.h5", "w", **layout) as new:
@@ -91,7 +92,7 @@ def test_rows_that_another_tool_laid_out_are_mapped_only_where_they_may_be(tmp_p
     table = open_trainable(tmp_path / "b.h5", verify=True)
     assert (offset % 64 == 0) == (alignment == 64)
     assert table.mapped == (alignment == 64 and os.name == "posix")
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert table.vectors.ctypes.data % 64 == 0
 
 
@@ -102,16 +103,16 @@ def test_vocabulary_is_read_when_used(tmp_path, monkeypatch):
     assert repr(tables[0].vocabulary) == "<Words: 2>"
     assert tables[0].vocabulary[1] == "b"
     write_trainable(path, ROWS, [0, ~1], vocabulary=["a", "c"], frozen_fingerprint=FROZEN)
-    with pytest.raises(TableFormatError, match="its vocabulary had the fingerprint"):
+    with pytest.raises(TableFormatError, match="the fingerprint of `vocabulary` is"):
         tables[1].vocabulary[1]
     assert tables[0].vocabulary == ["a", "b"]
 
 
-def test_a_table_travels_to_another_process(tmp_path):
+def test_a_table_can_be_pickled(tmp_path):
     write_trainable(tmp_path / "trainable.h5", ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
     table = pickle.loads(pickle.dumps(open_trainable(tmp_path / "trainable.h5")))
     assert table.vocabulary == ["a", "b"]
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
 
 
 def test_the_file_costs_kilobytes_beside_its_rows(tmp_path):
@@ -122,20 +123,20 @@ def test_the_file_costs_kilobytes_beside_its_rows(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "remap", "options", "message"),
     [
-        (ROWS, [0, ~2], {}, r"`remap\[1\]` names trainable row 2; there are 2 of them"),
-        (ROWS, [-(2**31)], {}, "names trainable row 2147483647"),
+        (ROWS, [0, ~2], {}, r"`remap\[1\]` is trainable row 2; expected less than 2"),
+        (ROWS, [-(2**31)], {}, "is trainable row 2147483647"),
         (ROWS, [2**31], {}, "must fit int32"),
-        (ROWS, [0.5], {}, r"`remap` must be integers \(num_tokens,\); found float64 \(1,\)"),
-        (ROWS, [[0]], {}, r"found int64 \(1, 1\)"),
-        (ROWS[0], [0], {}, r"real numbers \(num_trainable, dim\); found float32 \(2,\)"),
-        ([["a"]], [0], {}, r"found <U1 \(1, 1\)"),
+        (ROWS, [0.5], {}, r"`remap` must be integers \(num_tokens,\)\. Received: float64 \(1,\)"),
+        (ROWS, [[0]], {}, r"Received: int64 \(1, 1\)"),
+        (ROWS[0], [0], {}, r"real numbers \(num_trainable, dim\)\. Received: float32 \(2,\)"),
+        ([["a"]], [0], {}, r"Received: <U1 \(1, 1\)"),
         ([[1e39]], [0], {}, r"Row 0, column 0 holds 1e\+39, which float32 cannot hold"),
-        (ROWS, [0, 1], {"vocabulary": ["a"]}, "one token for each id: 1 tokens, 2 ids"),
-        (ROWS, [0, 1], {"padding": 2}, "an id from 0 to 1; found 2"),
-        (ROWS, [0, 1], {"padding": -1}, "an id from 0 to 1; found -1"),
+        (ROWS, [0, 1], {"vocabulary": ["a"]}, "one token for each id. Received: 1 tokens, 2 ids"),
+        (ROWS, [0, 1], {"padding": 2}, "an id from 0 to 1. Received: 2"),
+        (ROWS, [0, 1], {"padding": -1}, "an id from 0 to 1. Received: -1"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(tmp_path, rows, remap, options, message):
+def test_arguments_that_do_not_match_are_refused(tmp_path, rows, remap, options, message):
     with pytest.raises(SplitError, match=message):
         write_trainable(tmp_path / "trainable.h5", rows, remap, frozen_fingerprint=FROZEN, **options)
     assert os.listdir(tmp_path) == []
@@ -149,12 +150,12 @@ def test_a_token_that_cannot_be_stored_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.parametrize("options", [{"chunks": True}, {"compression": "gzip"}])
 def test_other_layouts_and_byte_orders_are_read(tmp_path, options):
-    """Tools that copy HDF5 files change them so."""
+    """Tools that copy HDF5 files change them."""
     write_trainable(tmp_path / "a.h5", ROWS, [0, ~1], vocabulary=["a", "b"], padding=0, frozen_fingerprint=FROZEN)
     with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "b.h5", "w") as new:
         new.attrs.update(old.attrs)
         for name in ("vectors", "remap", "vocabulary/utf8", "vocabulary/offsets"):
             new.create_dataset(name, data=old[name][:].astype(old[name].dtype.newbyteorder(">")), **options)
     table = open_trainable(tmp_path / "b.h5", verify=True)
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     assert (table.remap.tolist(), table.vocabulary, table.padding) == ([0, -2], ["a", "b"], 0)

@@ -1,4 +1,4 @@
-"""Files that are foreign, cut short, damaged or too new: refused by name, and never a crash or a wrong row."""
+"""Files that are foreign, cut short, damaged or too new are refused, without a crash or a wrong row."""
 
 import gzip
 import subprocess
@@ -19,7 +19,7 @@ OPENERS = {"frozen.h5": open_frozen, "trainable.h5": open_trainable}
 
 @pytest.fixture
 def folder(tmp_path):
-    """One frozen and one trainable table, with words, a zero row and a padding id."""
+    """Write one frozen and one trainable table, with words, a zero row and a padding id."""
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]], np.float32)
     write_frozen(tmp_path / "frozen.h5", rows, words=["the", "é", ""], source="here", zero_row=2)
     options = {"vocabulary": ["", "the", "usr"], "padding": 0, "frozen_fingerprint": FROZEN}
@@ -39,7 +39,7 @@ def folder(tmp_path):
     ],
     ids=["empty", "text", "gzip", "signature alone", "signature and noise"],
 )
-def test_what_is_not_hdf5_is_refused(tmp_path, name, content, message):
+def test_files_other_than_hdf5_are_refused(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableFormatError, match=f"{name} ({message})"):
         OPENERS[name](tmp_path / name)
@@ -57,7 +57,7 @@ def test_foreign_hdf5_is_refused(tmp_path, name):
 def test_an_odd_attribute_format_is_refused(tmp_path, value):
     with h5py.File(tmp_path / "frozen.h5", "w") as file:
         file.attrs["format"] = value
-    with pytest.raises(TableFormatError, match=r"is an HDF5 file of something else: .*holds nothing"):
+    with pytest.raises(TableFormatError, match=r"is an HDF5 file of another format: .*holds nothing"):
         open_frozen(tmp_path / "frozen.h5")
 
 
@@ -71,17 +71,18 @@ def test_the_other_kind_of_table_names_its_opener(folder):
 
 
 @pytest.mark.parametrize("name", OPENERS)
-@pytest.mark.parametrize("version", [0, 4, 1_000])
+@pytest.mark.parametrize("version", [0, 4])
 def test_another_version_is_refused_and_named(folder, name, version):
     with h5py.File(folder / name, "r+") as file:
         file.attrs["format_version"] = version
-        del file["vectors"]  # what a newer version holds is not this reader's business
-    with pytest.raises(TableFormatError, match=f"has format version {version}; this splitembed reads 1 to 3"):
+        # The content of a newer version does not matter.
+        del file["vectors"]
+    with pytest.raises(TableFormatError, match=f"has format version {version}; expected 1 to 3"):
         OPENERS[name](folder / name)
 
 
 @pytest.mark.parametrize("name", OPENERS)
-def test_missing_files_folders_and_rights_are_as_open_tells_them(tmp_path, name):
+def test_missing_files_folders_and_rights_raise_the_errors_of_open(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=name):
         OPENERS[name](tmp_path / name)
     with pytest.raises(IsADirectoryError):
@@ -105,51 +106,54 @@ def removed(name):
 
 
 FROZEN_DAMAGES = [
-    (removed("vectors"), "it holds no dataset `vectors` of its own"),
-    (removed("words"), "it holds no dataset `words/utf8` of its own"),
-    (removed("words/offsets"), "it holds no dataset `words/offsets` of its own"),
-    (removed("fingerprint"), "its attribute `fingerprint` must be text; found None"),
-    (removed("words_fingerprint"), "its attribute `words_fingerprint` must be text; found None"),
-    (removed("dtype"), "its attribute `dtype` must be text; found None"),
-    (removed("dim"), "its attribute `dim` must be an integer; found None"),
-    (attribute("dim", 3), r"promise float32 rows of dim 3; `vectors` has shape \(3, 2\) and dtype float32"),
-    (attribute("dim", 2.0), "its attribute `dim` must be an integer; found "),
-    (attribute("dim", [2]), "its attribute `dim` must be an integer; found "),
-    (attribute("dtype", "float16"), "promise float16 rows of dim 2"),
-    (attribute("source", 7), "its attribute `source` must be text; found 7|found np.int64"),
+    (removed("vectors"), "the dataset `vectors` is missing, or"),
+    (removed("words"), "the dataset `words/utf8` is missing, or"),
+    (removed("words/offsets"), "the dataset `words/offsets` is missing, or"),
+    (removed("fingerprint"), "its attribute `fingerprint` is None; expected text"),
+    (removed("words_fingerprint"), "its attribute `words_fingerprint` is None; expected text"),
+    (removed("dtype"), "its attribute `dtype` is None; expected text"),
+    (removed("dim"), "its attribute `dim` is None; expected an integer"),
+    (attribute("dim", 3), r"`vectors` has shape \(3, 2\) and dtype float32; expected float32 rows of dim 3"),
+    (attribute("dim", 2.0), "its attribute `dim` is .*; expected an integer"),
+    (attribute("dim", [2]), "its attribute `dim` is .*; expected an integer"),
+    (attribute("dtype", "float16"), "expected float16 rows of dim 2"),
+    (attribute("source", 7), "its attribute `source` is np.int64.7.; expected text|is 7; expected text"),
     (attribute("zero_row", 3), "its attribute `zero_row` is 3; expected 0 to 2"),
     (attribute("zero_row", -1), "its attribute `zero_row` is -1; expected 0 to 2"),
     (attribute("zero_row", 1), "its attribute `zero_row` is 1, and that row is not zero"),
-    (attribute("zero_row", "2"), "its attribute `zero_row` must be an integer"),
-    (replaced("vectors", np.zeros((3, 2))), r"`vectors` must have 2 axes.*found shape \(3, 2\) and dtype float64"),
-    (replaced("vectors", np.zeros(6, "f4")), r"`vectors` must have 2 axes.*found shape \(6,\)"),
-    (replaced("vectors", np.zeros((3, 2), "i1")), "promise float32 rows of dim 2; .*dtype int8"),
+    (attribute("zero_row", "2"), "its attribute `zero_row` is .*; expected an integer"),
+    (replaced("vectors", np.zeros((3, 2))), r"`vectors` has shape \(3, 2\) and dtype float64; expected 2 axes"),
+    (replaced("vectors", np.zeros(6, "f4")), r"`vectors` has shape \(6,\) and .*; expected 2 axes"),
+    (replaced("vectors", np.zeros((3, 2), "i1")), "dtype int8; expected float32 rows of dim 2"),
     (replaced("vectors", np.zeros((2, 2), "f4")), "zero_row"),
-    (replaced("words/offsets", np.array([0, 3, 5], "u8")), "`words/offsets` must have length 4; found 3"),
-    (replaced("words/offsets", np.array([0, 3, 5, 6], "u8")), "must end at the 5 bytes there are; found 6"),
-    (replaced("words/offsets", np.array([0, 4, 3, 5], "u8")), "word 1 goes from 4 to 3"),
-    (replaced("words/offsets", np.array([1, 3, 5, 5], "u8")), r"must start with 0; found \[1\]"),
-    (replaced("words/offsets", np.array([0, 3, 5, 5], "i8")), "`words/offsets` must have 1 axes and dtype uint64"),
-    (replaced("words/utf8", np.zeros(4, "u1")), "must end at the 4 bytes there are; found 5"),
-    (replaced("words/utf8", np.zeros((5, 1), "u1")), "`words/utf8` must have 1 axes"),
+    (replaced("words/offsets", np.array([0, 3, 5], "u8")), "`words/offsets` has length 3; expected 4"),
+    (replaced("words/offsets", np.array([0, 3, 5, 6], "u8")), "must end at the 5 bytes. Received: 6"),
+    (replaced("words/offsets", np.array([0, 4, 3, 5], "u8")), "word 1 from 4 to 3"),
+    (replaced("words/offsets", np.array([1, 3, 5, 5], "u8")), r"must start with 0. Received: \[1\]"),
+    (
+        replaced("words/offsets", np.array([0, 3, 5, 5], "i8")),
+        "`words/offsets` has .*; expected 1 axes and dtype u",
+    ),
+    (replaced("words/utf8", np.zeros(4, "u1")), "must end at the 4 bytes. Received: 5"),
+    (replaced("words/utf8", np.zeros((5, 1), "u1")), "`words/utf8` has .*; expected 1 axes"),
 ]
 TRAINABLE_DAMAGES = [
-    (removed("vectors"), "it holds no dataset `vectors` of its own"),
-    (removed("remap"), "it holds no dataset `remap` of its own"),
-    (removed("vocabulary/utf8"), "it holds no dataset `vocabulary/utf8` of its own"),
-    (removed("frozen_fingerprint"), "its attribute `frozen_fingerprint` must be text"),
-    (removed("remap_fingerprint"), "its attribute `remap_fingerprint` must be text"),
-    (removed("vocabulary_fingerprint"), "its attribute `vocabulary_fingerprint` must be text"),
-    (removed("fingerprint"), "its attribute `fingerprint` must be text"),
-    (removed("frozen_path"), "its attribute `frozen_path` must be text"),
+    (removed("vectors"), "the dataset `vectors` is missing, or"),
+    (removed("remap"), "the dataset `remap` is missing, or"),
+    (removed("vocabulary/utf8"), "the dataset `vocabulary/utf8` is missing, or"),
+    (removed("frozen_fingerprint"), "its attribute `frozen_fingerprint` is .*; expected text"),
+    (removed("remap_fingerprint"), "its attribute `remap_fingerprint` is .*; expected text"),
+    (removed("vocabulary_fingerprint"), "its attribute `vocabulary_fingerprint` is .*; expected text"),
+    (removed("fingerprint"), "its attribute `fingerprint` is .*; expected text"),
+    (removed("frozen_path"), "its attribute `frozen_path` is .*; expected text"),
     (attribute("padding", 3), "its attribute `padding` is 3; expected 0 to 2"),
     (attribute("padding", -1), "its attribute `padding` is -1; expected 0 to 2"),
-    (replaced("remap", np.array([2, 0, ~1], "i4")), r"`remap\[2\]` names trainable row 1; there are 1 of them"),
-    (replaced("remap", np.array([2, 0, -(2**31)], "i4")), "names trainable row 2147483647"),
-    (replaced("remap", np.array([2, 0, -1])), "`remap` must have 1 axes and dtype int32"),
-    (replaced("remap", np.array([2, 0], "i4")), "`vocabulary/offsets` must have length 3; found 4"),
-    (replaced("vectors", np.zeros((1, 2), "f2")), "`vectors` must have 2 axes and dtype float32"),
-    (replaced("vectors", np.zeros((0, 2), "f4")), "names trainable row 0; there are 0 of them"),
+    (replaced("remap", np.array([2, 0, ~1], "i4")), r"`remap\[2\]` is trainable row 1; expected less than 1"),
+    (replaced("remap", np.array([2, 0, -(2**31)], "i4")), "is trainable row 2147483647"),
+    (replaced("remap", np.array([2, 0, -1])), "`remap` has .*; expected 1 axes and dtype int32"),
+    (replaced("remap", np.array([2, 0], "i4")), "`vocabulary/offsets` has length 4; expected 3"),
+    (replaced("vectors", np.zeros((1, 2), "f2")), "`vectors` has .*; expected 2 axes and dtype float32"),
+    (replaced("vectors", np.zeros((0, 2), "f4")), "is trainable row 0; expected less than 0"),
 ]
 
 
@@ -165,12 +169,12 @@ def test_damaged_contents_are_refused(folder, name, change, message):
 
 
 @pytest.mark.parametrize("name", ["words", "words/utf8", "vectors"])
-def test_data_that_lies_in_another_file_is_refused(folder, name):
+def test_data_in_another_file_is_refused(folder, name):
     write_frozen(folder / "other.h5", np.zeros((3, 2), np.float32), words=["the", "é", ""])
     with h5py.File(folder / "frozen.h5", "r+") as file:
         del file[name]
         file[name] = h5py.ExternalLink(str(folder / "other.h5"), name)
-    with pytest.raises(TableFormatError, match=r"it holds no dataset `.*` of its own"):
+    with pytest.raises(TableFormatError, match=r"the dataset `.*` is missing, or"):
         open_frozen(folder / "frozen.h5")
 
 
@@ -187,28 +191,28 @@ def virtual(file, folder):
 
 
 @pytest.mark.parametrize("create", [external_storage, virtual])
-def test_data_that_only_seems_to_lie_here_is_refused(folder, create):
+def test_views_of_data_in_another_file_are_refused(folder, create):
     with h5py.File(folder / "frozen.h5", "r+") as file:
         del file["vectors"]
         create(file, folder)
-    with pytest.raises(TableFormatError, match="it holds no dataset `vectors` of its own"):
+    with pytest.raises(TableFormatError, match="the dataset `vectors` is missing, or"):
         open_frozen(folder / "frozen.h5")
 
 
 @pytest.mark.parametrize("chunks", [None, (1, 2)])
-def test_rows_that_were_never_written_are_refused(folder, chunks):
-    """Also where the shape asks for more memory than there is."""
+def test_rows_that_were_not_written_are_refused(folder, chunks):
+    """This holds for shapes larger than the memory too."""
     for shape in ((3, 2), (2**40, 2)):
         with h5py.File(folder / "frozen.h5", "r+") as file:
             del file["vectors"]
             rows = file.create_dataset("vectors", shape, "f4", chunks=chunks)
             if chunks:
                 rows[1] = 1
-        with pytest.raises(TableFormatError, match=r"`vectors` has shape .* bytes; [08] of them were written"):
+        with pytest.raises(TableFormatError, match=r"`vectors` has shape .* [08] of its .* bytes were written"):
             open_frozen(folder / "frozen.h5")
 
 
-# Run apart, so that a crash of the library below would be seen as one: a negative exit status, and no last line.
+# Run in another process, so that a crash of HDF5 shows as a negative exit status without a last line.
 SWEEP = """
 import sys
 from pathlib import Path
@@ -253,6 +257,13 @@ def run_sweep(folder, body):
     return [int(count) for count in done.stdout.split()[1:]]
 
 
+def test_a_file_that_is_cut_short_is_named_as_such(folder):
+    content = (folder / "frozen.h5").read_bytes()
+    (folder / "frozen.h5").write_bytes(content[:-20])
+    with pytest.raises(TableFormatError, match=f"frozen.h5 is cut short: only {len(content) - 20} bytes are left"):
+        open_frozen(folder / "frozen.h5")
+
+
 def test_a_file_cut_anywhere_is_refused(folder):
     body = """
     for size in sorted({*range(0, len(content), 67), *range(0, len(content), 4096), *range(len(content))[-30:]}):
@@ -263,13 +274,13 @@ def test_a_file_cut_anywhere_is_refused(folder):
     assert all(refused)
 
 
-def test_a_flipped_bit_is_found_or_harms_nothing(folder):
-    """With `verify`, over a third of the bytes that are not zero and some that are: what opens shows the same table."""
+def test_a_flipped_bit_is_found_or_harmless(folder):
+    """With `verify`, for a third of the nonzero bytes and some zeros, an opened table equals the original."""
     body = """
-    for place in range(len(content)):
-        if place % 3 == 0 and content[place] or place % 199 == 0:
+    for position in range(len(content)):
+        if position % 3 == 0 and content[position] or position % 199 == 0:
             flipped = bytearray(content)
-            flipped[place] ^= 1 << place % 8
+            flipped[position] ^= 1 << position % 8
             counts.append(check(changed, flipped, True))
     """
     refused = run_sweep(folder, body.strip())
@@ -284,7 +295,7 @@ def test_a_flipped_bit_is_found_or_harms_nothing(folder):
         ("frozen.h5", "theé".encode(), "`words_fingerprint`"),
         ("frozen.h5", np.array([0, 3, 5, 5], np.uint64).tobytes(), "offsets|Offsets|`words_fingerprint`"),
         ("trainable.h5", np.array([5.0, 6.0], np.float32).tobytes(), "`fingerprint`"),
-        ("trainable.h5", np.array([2, 0, ~0], np.int32).tobytes(), "`remap_fingerprint`|names trainable row"),
+        ("trainable.h5", np.array([2, 0, ~0], np.int32).tobytes(), "`remap_fingerprint`|is trainable row"),
         ("trainable.h5", b"theusr", "`vocabulary_fingerprint`"),
     ],
 )

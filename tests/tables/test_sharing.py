@@ -1,4 +1,4 @@
-"""Many readers, one writer, forked children: each reads right values or is told clearly why not (CASES P5)."""
+"""Many readers, one writer, forked children: right values, or an error that gives the reason (CASES P5)."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 from splitembed.errors import TableFormatError
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
-from tests.helpers.odd_words import same_bits
+from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
 ROWS = np.random.default_rng(0).standard_normal((1_000, 8)).astype(np.float32)
@@ -25,28 +25,28 @@ def path(tmp_path):
 
 
 def python(code, *arguments):
-    """Run code in a fresh interpreter, where no thread of another library is in the way of a fork."""
+    """Run code in a new interpreter, which has no threads of other libraries, so that it can fork."""
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
 
 
-def test_P5_our_own_writer_disturbs_no_reader(path):
+def test_P5_our_own_writer_does_not_disturb_readers(path):
     with FrozenWriter(path) as writer:
         writer.append(["new"], ROWS[:1])
-        assert same_bits(open_frozen(path, verify=True).vectors, ROWS)
+        same_bits(open_frozen(path, verify=True).vectors, ROWS)
     assert open_frozen(path, verify=True).words == ["new"]
 
 
 @posix
 @pytest.mark.parametrize("mode", ["r+", "w"])
-def test_P5_a_foreign_writer_in_this_process_is_told_clearly(path, mode):
+def test_P5_a_file_open_for_writing_in_this_process_is_refused(path, mode):
     with h5py.File(path, mode), pytest.raises(TableFormatError, match=r"frozen\.h5 is open for writing elsewhere"):
         open_frozen(path)
 
 
 @posix
-def test_P5_a_foreign_writer_in_another_process_is_told_clearly(path):
+def test_P5_a_file_open_for_writing_in_another_process_is_refused(path):
     code = "import h5py, sys\nfile = h5py.File(sys.argv[1], 'r+')\nprint('open', flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=-1, stdout=-1, text=True) as writer:
         assert writer.stdout.readline() == "open\n"
@@ -54,20 +54,20 @@ def test_P5_a_foreign_writer_in_another_process_is_told_clearly(path):
             open_frozen(path)
         writer.communicate("")
     assert writer.returncode == 0
-    assert same_bits(open_frozen(path, verify=True).vectors, ROWS)
+    same_bits(open_frozen(path, verify=True).vectors, ROWS)
 
 
 def test_P5_readers_share(path):
     mine = open_frozen(path)
     with h5py.File(path) as foreign:
         again = open_frozen(path)
-        assert same_bits(foreign["vectors"][:], again.vectors)
+        same_bits(foreign["vectors"][:], again.vectors)
     code = (
         "import sys\nfrom splitembed.tables import open_frozen\nprint(open_frozen(sys.argv[1], verify=True).words[-1])"
     )
     done = python(code, path)
     assert done.stdout == "word 999\n", done.stderr
-    assert same_bits(mine.vectors, ROWS)
+    same_bits(mine.vectors, ROWS)
 
 
 def write_any(path, rows):
@@ -80,7 +80,7 @@ def write_any(path, rows):
 @posix
 @pytest.mark.parametrize(("name", "opens"), [("frozen.h5", open_frozen), ("trainable.h5", open_trainable)])
 def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(tmp_path, name, opens):
-    """The map keeps the lock of a reader, so that no tool changes rows under it; replacing the file is free."""
+    """The map keeps the lock of a reader, so that no tool changes its rows; the file can be replaced."""
     path = tmp_path / name
     write_any(path, ROWS)
     table = opens(path)
@@ -88,10 +88,10 @@ def test_a_mapped_file_cannot_be_edited_in_place_by_hdf5(tmp_path, name, opens):
     with pytest.raises(BlockingIOError):
         h5py.File(path, "r+")
     write_any(path, ROWS + 1)
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
     with h5py.File(path, "r+") as file:
         file["vectors"][0] = 0
-    assert same_bits(table.vectors, ROWS)
+    same_bits(table.vectors, ROWS)
 
 
 @posix

@@ -1,16 +1,27 @@
-"""Rows stored in fewer bits: rounded as their dtype says, widened exactly, refused where they do not fit."""
+"""Storages of rows: rounding, exact widening, refusal of numbers out of range, and the entry for a new storage."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from splitembed import SplitTable
 from splitembed.errors import SplitError
 from splitembed.tables import FrozenWriter, fingerprint_rows, open_frozen, write_frozen
-from splitembed.tables.storage import decode_rows, dtype_name, encode_rows
-from tests.helpers.odd_words import float32_rows, same_bits
+from splitembed.tables.storage import (
+    STORAGES,
+    Storage,
+    decode_rows,
+    dtype_name,
+    encode_rows,
+    storage_named,
+    storage_of,
+)
+from tests.helpers.bits import same_bits
+from tests.helpers.odd_words import float32_rows
 
-SPACING = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}  # half a unit in the last place, relative
+# Half a unit in the last place, relative.
+SPACING = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}
 finite_rows = float32_rows(st.integers(1, 4), st.integers(1, 4)).map(
     lambda rows: np.nan_to_num(rows, nan=0.5, posinf=1, neginf=-1).clip(-6e4, 6e4)
 )
@@ -21,7 +32,8 @@ def test_floats_are_rounded_to_the_nearest(rows, dtype):
     stored, scale = encode_rows(rows, dtype)
     assert scale is None
     assert dtype_name(stored.dtype) == dtype
-    smallest = 2.0**-25 if dtype == "float16" else 2.0**-134  # half the smallest subnormal number
+    # Half the smallest subnormal number.
+    smallest = 2.0**-25 if dtype == "float16" else 2.0**-134
     error = np.abs(decode_rows(stored).astype(np.float64) - rows)
     assert (error <= np.maximum(np.abs(rows.astype(np.float64)) * SPACING[dtype], smallest)).all()
 
@@ -36,7 +48,7 @@ def test_int8_is_within_half_a_step(rows):
 
 
 @given(st.integers(0, 2**16 - 1))
-def test_every_bfloat16_comes_back(bits):
+def test_every_bfloat16_is_encoded_as_itself(bits):
     stored = np.array([[bits]], np.uint16)
     again, _ = encode_rows(decode_rows(stored), "bfloat16")
     if np.isnan(decode_rows(stored)).all():
@@ -51,15 +63,15 @@ def test_bfloat16_rounds_ties_to_even():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_what_is_not_finite_stays_so(dtype):
+def test_infinity_and_nan_are_kept(dtype):
     rows = np.array([[np.nan, np.inf, -np.inf, -0.0]], np.float32)
     back = decode_rows(encode_rows(rows, dtype)[0])
     assert np.isnan(back[0, 0])
-    assert same_bits(back[:, 1:], rows[:, 1:])
+    same_bits(back[:, 1:], rows[:, 1:])
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype", "told"),
+    ("value", "dtype", "shown"),
     [
         (70000.0, "float16", "70000.0"),
         (65520.0, "float16", "65520.0"),
@@ -68,20 +80,20 @@ def test_what_is_not_finite_stays_so(dtype):
         (-np.inf, "int8", "-inf"),
     ],
 )
-def test_a_number_that_does_not_fit_is_refused_with_its_place(value, dtype, told):
+def test_a_number_out_of_range_is_refused_with_its_position(value, dtype, shown):
     rows = np.zeros((3, 4), np.float32)
     rows[1, 2] = value
     with pytest.raises(SplitError) as caught:
         encode_rows(rows, dtype, first_row=100)
-    assert str(caught.value).startswith(f"Row 101, column 2 holds {told}, which {dtype} cannot hold.")
+    assert str(caught.value).startswith(f"Row 101, column 2 holds {shown}, which {dtype} cannot hold.")
 
 
-def test_largest_numbers_that_fit_are_kept():
+def test_the_largest_numbers_in_range_are_kept():
     assert decode_rows(encode_rows(np.array([[65504.0]], np.float32), "float16")[0]).tolist() == [[65504.0]]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
-def test_stored_rows_come_back_from_a_file(tmp_path, dtype):
+def test_stored_rows_are_read_from_a_file(tmp_path, dtype):
     rows = np.random.default_rng(0).standard_normal((7, 3)).astype(np.float32)
     stored, scale = encode_rows(np.vstack([rows, np.zeros((1, 3), np.float32)]), dtype)
     with FrozenWriter(tmp_path / "a.h5", dtype=dtype, with_zero_row=True) as writer:
@@ -91,13 +103,45 @@ def test_stored_rows_come_back_from_a_file(tmp_path, dtype):
     assert fingerprint == writer.fingerprint == fingerprint_rows(stored, scale)
     for name in ("a.h5", "b.h5"):
         table = open_frozen(tmp_path / name, verify=True)
-        assert same_bits(table.vectors, stored)
+        same_bits(table.vectors, stored)
         assert (table.dtype, table.mapped, table.zero_row) == (dtype, True, 7)
-        assert (table.scale is None) if scale is None else same_bits(table.scale, scale)
-        assert same_bits(table.take([[6, 0], [7, 6]]), decode_rows(stored, scale)[[[6, 0], [7, 6]]])
+        same_bits(table.scale, scale)
+        same_bits(table.take([[6, 0], [7, 6]]), decode_rows(stored, scale)[[[6, 0], [7, 6]]])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8, np.complex64, object, "U3"])
 def test_other_dtypes_are_refused(dtype):
-    with pytest.raises(SplitError, match="cannot be stored; convert them to one of float32, float16, bfloat16, int8"):
+    with pytest.raises(SplitError, match="cannot be stored as .* one of float32, float16, bfloat16, int8"):
         dtype_name(dtype)
+
+
+def test_a_new_storage_is_one_entry(tmp_path, monkeypatch):
+    """A storage of steps of 1/100 works in files and splits once it is registered."""
+    steps = Storage(
+        "steps",
+        np.dtype(np.int16),
+        lambda rows: (np.rint(rows * np.float32(100)).astype(np.int16), None),
+        lambda stored, scale: stored.astype(np.float32) / np.float32(100),
+        only_finite=True,
+    )
+    monkeypatch.setitem(STORAGES, "steps", steps)
+    split = SplitTable.from_matrix([[0.25, 1.0], [0.5, 0.75], [2.0, 3.0]], [1]).with_frozen_dtype("steps")
+    assert (split.frozen_dtype, split.frozen.dtype, split.storage.table_bytes(2, 2)) == ("steps", np.int16, 8)
+    split.save(tmp_path)
+    opened = SplitTable.open(tmp_path, verify=True).freeze([1])
+    assert opened.frozen_dtype == "steps" and opened.lookup([0, 1, 2]).tolist() == [
+        [0.25, 1.0],
+        [0.5, 0.75],
+        [2.0, 3.0],
+    ]
+    with pytest.raises(SplitError, match="which steps cannot hold"):
+        encode_rows(np.array([[np.nan]], np.float32), "steps")
+
+
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=lambda storage: storage.name)
+def test_a_storage_knows_its_bytes(storage):
+    stored, scale = encode_rows(np.ones((5, 3), np.float32), storage.name)
+    assert storage_of(stored.dtype) is storage_named(storage.name) is storage
+    assert storage.table_bytes(5, 3) == stored.nbytes + (0 if scale is None else scale.nbytes)
+    assert storage.has_scale == (scale is not None) and stored.itemsize == storage.num_bytes
+    assert storage.is_bit_pattern == (storage.name == "bfloat16")

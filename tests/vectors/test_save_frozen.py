@@ -153,14 +153,14 @@ def test_the_vectors_are_not_replaced_by_their_own_table(tmp_path):
     path.write_bytes(TEXT)
     (tmp_path / "link").symlink_to(path)
     for source in (path, str(path), tmp_path / "link", VectorSource(path, dim=2)):
-        with pytest.raises(TableFormatError, match="glove.txt is there already, and is no table of splitembed"):
+        with pytest.raises(TableFormatError, match="glove.txt exists and is not a table of splitembed"):
             save_frozen(path, source)
-    with pytest.raises(TableFormatError, match="is the order of arguments right"):
+    with pytest.raises(TableFormatError, match="check the order of the arguments"):
         save_frozen(path, {"the": [1.0]})
     assert path.read_bytes() == TEXT
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         file["weights"] = [1.0]
-    with pytest.raises(TableFormatError, match="foreign.h5 is there already"):
+    with pytest.raises(TableFormatError, match="foreign.h5 exists and is not a table"):
         write_frozen(tmp_path / "foreign.h5", np.eye(2, dtype=np.float32))
     save_frozen(tmp_path / "frozen.h5", path)
     assert save_frozen(tmp_path / "frozen.h5", tmp_path / "frozen.h5", dtype="float16").dtype == "float16"

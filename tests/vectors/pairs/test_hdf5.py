@@ -53,7 +53,7 @@ def test_integers_are_words_and_so_are_bytes_with_offsets(tmp_path):
         assert read_vectors(tmp_path / "w.h5", datasets=("words", "rows")).words == words
     with h5py.File(tmp_path / "w.h5", "r+") as file:
         file["words/offsets"][1] = 10_000
-    with pytest.raises(VectorFormatError, match=r"w\.h5, 'words': Offsets of words must never fall"):
+    with pytest.raises(VectorFormatError, match=r"w\.h5, 'words': Offsets of words must not decrease"):
         read_vectors(tmp_path / "w.h5", datasets=("words", "rows"))
 
 

@@ -1,4 +1,4 @@
-"""Chunks that went through filters: read where every number is there, else refused before memory is taken for them."""
+"""Compressed datasets: read if all numbers are stored, else refused before memory is allocated."""
 
 import subprocess
 import sys
@@ -11,12 +11,13 @@ import pytest
 
 from splitembed.errors import TableFormatError
 from splitembed.tables import open_trainable, write_trainable
-from splitembed.tables.chunks import fault_of_chunks
+from splitembed.tables.datasets import fault_of_chunks
 
 ROOT = Path(__file__).parents[2]
 FROZEN = "sha256:" + "0" * 64
 NUMBERS = np.arange(3000, dtype=np.int32).reshape(60, 50)
-CHUNK = 16 * 20 * 4  # bytes
+# Bytes.
+CHUNK = 16 * 20 * 4
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_filters_that_other_tools_use_are_read(file, layout):
     assert (dataset[:] == NUMBERS).all()
 
 
-def test_a_checksum_may_lie_under_the_compression(file):
+def test_a_checksum_below_the_compression_is_read(file):
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_chunk((16, 20))
     properties.set_fletcher32()
@@ -60,33 +61,35 @@ def test_a_checksum_may_lie_under_the_compression(file):
 
 @pytest.mark.parametrize("layout", [{"compression": "lzf"}, {"scaleoffset": 0, "compression": None}])
 def test_filters_that_cannot_be_checked_are_refused(file, layout):
-    assert "gzip, shuffle and fletcher32 alone are read" in fault_of_chunks(filtered(file, **layout))
+    assert "expected only gzip, shuffle and fletcher32" in fault_of_chunks(filtered(file, **layout))
 
 
 @pytest.mark.parametrize(
     "stored",
     [
         b"noise",
-        zlib.compress(bytes(CHUNK - 4)),  # HDF5 would read behind what it made room for, and crash
+        # HDF5 would read beyond its buffer and crash.
+        zlib.compress(bytes(CHUNK - 4)),
         zlib.compress(bytes(CHUNK + 4)),
-        zlib.compress(bytes(200_000_000)),  # HDF5 would take them all
+        # HDF5 would allocate all of them.
+        zlib.compress(bytes(200_000_000)),
         zlib.compress(bytes(CHUNK))[:-1],
         zlib.compress(bytes(CHUNK))[:-1] + b"\xff",
     ],
     ids=["noise", "short", "long", "much too long", "cut", "wrong sum"],
 )
-def test_a_chunk_that_is_not_as_long_as_it_says_is_refused(file, stored):
+def test_a_chunk_of_the_wrong_length_is_refused(file, stored):
     dataset = filtered(file)
     dataset.id.write_direct_chunk((16, 20), stored)
-    assert fault_of_chunks(dataset) == "its chunk at (16, 20) does not hold what it should."
+    assert fault_of_chunks(dataset) == "its chunk at (16, 20) is damaged."
     dataset.id.write_direct_chunk((16, 20), zlib.compress(bytes(CHUNK)))
     assert fault_of_chunks(dataset) == ""
 
 
-def test_a_chunk_that_went_past_the_filters_is_refused(file):
+def test_a_chunk_stored_without_its_filters_is_refused(file):
     dataset = filtered(file, shuffle=True)
     dataset.id.write_direct_chunk((0, 0), bytes(CHUNK), filter_mask=3)
-    assert fault_of_chunks(dataset) == "its chunks are not stored as it says."
+    assert fault_of_chunks(dataset) == "its chunks are not stored with its filters, or are larger than the file."
 
 
 def test_a_chunk_that_was_never_written_is_refused(file):
@@ -97,7 +100,7 @@ def test_a_chunk_that_was_never_written_is_refused(file):
 
 
 @pytest.mark.parametrize("num_tokens", [2**20, 2**40, 2**62])
-def test_a_remap_that_claims_to_be_huge_takes_no_memory(tmp_path, num_tokens):
+def test_a_remap_with_a_huge_shape_takes_no_memory(tmp_path, num_tokens):
     path = tmp_path / "trainable.h5"
     write_trainable(path, [[1.0]], np.zeros(8, int), frozen_fingerprint=FROZEN)
     with h5py.File(path, "r+") as file:
@@ -111,7 +114,7 @@ def test_a_remap_that_claims_to_be_huge_takes_no_memory(tmp_path, num_tokens):
         open_trainable(path)
 
 
-# Run apart, so that a crash of the library below would be seen as one: a negative exit status, and no last line.
+# Run in another process, so that a crash of HDF5 shows as a negative exit status without a last line.
 SWEEP = """
 import sys
 from splitembed.errors import TableFormatError
@@ -119,10 +122,10 @@ from splitembed.tables import open_trainable
 
 path, changed = sys.argv[1:]
 content, whole, refused, count = open(path, "rb").read(), open_trainable(path), 0, 0
-for place in range(len(content)):
-    if content[place] and place % 2 or place % 199 == 0:
+for position in range(len(content)):
+    if content[position] and position % 2 or position % 199 == 0:
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[position] ^= 1 << position % 8
         open(changed, "wb").write(flipped)
         count += 1
         for verify in (True, False):
@@ -131,12 +134,12 @@ for place in range(len(content)):
             except TableFormatError as error:
                 refused += verify
             else:
-                assert not verify or (found.remap == whole.remap).all(), place
+                assert not verify or (found.remap == whole.remap).all(), position
 print("done", count, refused)
 """
 
 
-def test_a_flipped_bit_of_a_compressed_remap_is_found_or_harms_nothing(tmp_path):
+def test_a_flipped_bit_of_a_compressed_remap_is_found_or_harmless(tmp_path):
     remap = np.arange(5000)
     remap[-10:] = ~np.arange(10)
     write_trainable(tmp_path / "trainable.h5", np.ones((10, 1)), remap, frozen_fingerprint=FROZEN)

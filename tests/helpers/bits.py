@@ -1,0 +1,11 @@
+"""Bitwise equality of arrays."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def same_bits(found: ArrayLike, expected: ArrayLike) -> None:
+    """Assert equal dtype, shape and bits: NaN equals itself, and 0.0 differs from -0.0."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.tobytes() == expected.tobytes(), f"{found}\ndiffers from\n{expected}"
