@@ -125,7 +125,7 @@ def as_markdown(outcomes: Iterable[Outcome], environment: dict[str, str]) -> str
     """Makes the report: verdicts first, then each scenario with its table, its picture, and facts about its sizes."""
     outcomes = list(outcomes)
     verdicts = [verdict_text(verdict) for outcome in outcomes for verdict in outcome.verdicts()]
-    blocks = ["# splitembed bench", ", ".join(f"{name} {found}" for name, found in environment.items())]
+    blocks = ["# Speed and memory", ", ".join(f"{name} {found}" for name, found in environment.items())]
     if any(outcome.quick for outcome in outcomes):
         blocks.append("**A quick run on small sizes: it shows that everything runs, and measures nothing.**")
     blocks += ["![every target](targets.png)", _bullets(verdicts), LEGEND, *map(_section, outcomes)]

@@ -15,8 +15,8 @@ ENTRIES = {
     f"{entry.contestant}-{'-'.join(map(str, entry.options.values()))}": entry
     for scenario in SCENARIOS.values()
     for entry in scenario.entries
-    # not rounded rows, for which see test_bench_variants.py, nor look-ups that stop half-way, nor language models,
-    # whose loss is another: test_bench_reversible.py
+    # not rounded rows, for which see test_variants.py, nor look-ups that stop half-way, nor language models,
+    # whose loss is another: test_reversible.py
     if entry.task in TRAINING_TASKS and not {"dtype", "upto"} & entry.options.keys()
     if not entry.contestant.startswith("reversible.")
 }
