@@ -91,7 +91,10 @@ def execute(notebook):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Jupyter's own, about its settings folders
         nbclient.NotebookClient(
-            notebook, timeout=TIMEOUT_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(ROOT / "notebooks")}}
+            notebook,
+            timeout=TIMEOUT_SECONDS,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(ROOT / "notebooks")}},
         ).execute()
     del notebook.cells[0]
     return notebook
