@@ -33,6 +33,7 @@ LEAKS = {  # weight decay, or training itself, reaches rows that were to be froz
     "torch_bags.TorchBag": True,
     "where.Where": False,
     "concat.Concat": False,
+    "concat.ConcatDistinct": False,
     "peft_tokens.PeftTokens": False,
     "gradient_control.GatedTable": True,
     "gradient_control.GatedRows": True,
