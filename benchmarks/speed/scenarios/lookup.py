@@ -50,8 +50,8 @@ def stages(dim: int) -> Scenario:
         Entry("distinct rows, concat, then gather", "concat.ConcatDistinct", "forward", sizes),
     )
     note = (
-        "With TensorFlow's kernels, no lookup in two tables can be faster than its first stage: the remap costs a cache "
-        "miss for each distinct id. The last stage writes trainable rows into a batch that has left the caches."
+        "With TensorFlow's kernels, no lookup in two tables can be faster than its first stage: the remap costs a "
+        "cache miss for each distinct id. The last stage writes trainable rows into a batch that has left the caches."
     )
     return Scenario(f"stages-{dim}", f"Stages of a forward pass, 400,000 x {dim}", entries, _GATHER, note=note)
 
