@@ -37,6 +37,8 @@ def test_contestants_agree_with_numpy(label, problem):
     entry = ENTRIES[label]
     make = make_of(entry)
     contestant = make(problem)
+    if isinstance(contestant, reversible.Ours):
+        assert contestant.layer.to_split().num_trainable == (contestant.few or SMALL.num_trainable)
     contestant.take_first_steps()
     problem.check(contestant.answer())
     check_step(make)
