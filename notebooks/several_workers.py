@@ -37,7 +37,7 @@ def train(strategy: tf.distribute.Strategy, model, optimizer, dataset: tf.data.D
         num_examples = tf.cast(replicas.all_reduce("sum", tf.shape(ids)[0]), tf.float32)
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(loss_of_each(targets, model(ids, training=True))) / num_examples
-            # With LazyAdam, this asks the layer for row slices instead of a dense gradient.
+            # With LazyAdam, this requests row slices from the layer instead of a dense gradient.
             scaled = optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
         optimizer.apply(gradients, model.trainable_variables)

@@ -21,7 +21,7 @@ class Contestant:
 
     @staticmethod
     def warm_up() -> None:
-        """Run whatever must not count as memory of the contestant. The module is already imported."""
+        """Run the code whose memory does not count as the contestant's. The module is already imported."""
 
     def run(self, num_steps: int) -> None:
         """Repeat the task."""
