@@ -1,1 +1,1 @@
-"""The benchmark suite: real vectors and texts in, measured tables out; nothing but the command line imports it."""
+"""Benchmarks of speed, memory and accuracy. They are not part of the installed package."""

@@ -1,1 +1,1 @@
-"""Accuracy, time and memory on real texts."""
+"""Benchmarks of accuracy, with time and memory, on real texts."""

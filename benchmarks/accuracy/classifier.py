@@ -1,6 +1,6 @@
-"""The averaging classifier: an embedding layer and texts as token ids go in; a trained model and its cost come out.
+"""The averaging classifier, and its training.
 
-The mean of a document's rows, then one softmax layer: nothing else, so that what the rows are worth shows.
+It is the mean of a document's rows and one softmax layer, so that its accuracy depends mostly on the rows.
 """
 
 import os
@@ -16,9 +16,9 @@ HEAD = "head"
 
 
 class Settings(NamedTuple):
-    """What is the same for everything that is compared.
+    """Settings that all contestants share.
 
-    `max_tokens` is where documents end: nine in ten of 20 Newsgroups are shorter than about 480 tokens.
+    Documents are cut after `max_tokens`. Nine in ten documents of 20 Newsgroups have less than about 480 tokens.
     """
 
     max_tokens: int = 400
@@ -29,14 +29,14 @@ class Settings(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """Token ids `(num_documents, max_tokens)` int32, 0 where a document has ended, and classes `(num_documents,)`."""
+    """Token ids `(num_documents, max_tokens)` int32, padded with 0, and classes `(num_documents,)`."""
 
     ids: NDArray[np.int32]
     labels: NDArray[np.int32]
 
 
 class Corpus(NamedTuple):
-    """A corpus as token ids: what is trained on, what chooses the epoch, and what is reported."""
+    """A corpus as token ids: training documents, validation documents that choose the epoch, and test documents."""
 
     fit: Documents
     validation: Documents
@@ -44,23 +44,23 @@ class Corpus(NamedTuple):
 
     @property
     def num_classes(self) -> int:
-        """Number of classes."""
+        """Return the number of classes."""
         return int(self.fit.labels.max()) + 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the corpus as an .npz file."""
+        """Write the corpus as an .npz file."""
         np.savez(path, *(array for part in self for array in part))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Corpus":
-        """Reads what `save` wrote."""
+        """Read a corpus that `save` wrote."""
         with np.load(path) as file:
             arrays = [file[name] for name in file.files]
         return cls(*(Documents(*arrays[first : first + 2]) for first in (0, 2, 4)))
 
 
 class Training(NamedTuple):
-    """What one training came to; accuracies are shares of documents, taken after the epoch that validation chose."""
+    """The result of one training. Accuracies are shares of documents, with the weights of the best validation epoch."""
 
     test_accuracy: float
     validation_accuracy: float
@@ -71,7 +71,7 @@ class Training(NamedTuple):
 
 
 def build_classifier(embedding: keras.layers.Layer, num_classes: int) -> keras.Model:
-    """Puts a masked mean and a softmax layer on an embedding layer, in Keras's functional API."""
+    """Build a functional model: the embedding layer, a masked mean and a softmax layer."""
     tokens = keras.Input((None,), dtype="int32", name="tokens")
     mean = keras.layers.GlobalAveragePooling1D()(embedding(tokens))
     classes = keras.layers.Dense(num_classes, activation="softmax", name=HEAD)(mean)
@@ -79,7 +79,7 @@ def build_classifier(embedding: keras.layers.Layer, num_classes: int) -> keras.M
 
 
 def train(model: keras.Model, optimizer: keras.optimizers.Optimizer, corpus: Corpus, settings: Settings) -> Training:
-    """Trains until validation accuracy has not risen for `patience` epochs, and goes back to the best epoch."""
+    """Train until validation accuracy has not improved for `patience` epochs, and restore the best epoch."""
     model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     stopping = keras.callbacks.EarlyStopping(
         "val_accuracy", mode="max", patience=settings.patience, restore_best_weights=True
@@ -100,12 +100,12 @@ def train(model: keras.Model, optimizer: keras.optimizers.Optimizer, corpus: Cor
 
 
 def predict(model: keras.Model, documents: Documents, settings: Settings) -> NDArray[np.float32]:
-    """Returns the probability of each class for each document, `(num_documents, num_classes)` float32."""
+    """Return the probability of each class for each document, `(num_documents, num_classes)` float32."""
     return model.predict(documents.ids, batch_size=settings.batch_size, verbose=0)
 
 
 class _StepTimes(keras.callbacks.Callback):
-    """Times each training step, in seconds."""
+    """A callback that measures each training step, in seconds."""
 
     def on_train_begin(self, logs: Any = None) -> None:
         self.seconds: list[float] = []

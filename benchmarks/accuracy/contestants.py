@@ -1,6 +1,6 @@
-"""What is compared: a contestant, splits and a corpus go in; what training came to, and what it cost, comes out.
+"""The contestants: which rows train, with which options, and how one contestant is trained and measured.
 
-Each function here that measures runs in a process of its own, so that nothing of another contestant is in its memory.
+The functions that measure run in a new process each, so that no memory of another contestant is counted.
 """
 
 import tempfile
@@ -19,10 +19,10 @@ _HEAD_FILE, _PREDICTIONS_FILE = "head.npz", "predictions.npy"
 
 
 class Contestant(NamedTuple):
-    """One way to train: its name, a title for tables, which rows train, the options of `build_split` and of the layer.
+    """One method: its name, a title for tables, which rows train, and the options of `build_split` and of the layer.
 
-    Where rows are "all frozen" or "all trainable", the layer is what one uses without splitembed: a
-    `keras.layers.Embedding` that holds the dense matrix.
+    With "all frozen" or "all trainable" rows, the layer is a `keras.layers.Embedding` of the dense matrix, which is the
+    alternative to splitembed.
     """
 
     name: str
@@ -33,18 +33,20 @@ class Contestant(NamedTuple):
 
     @property
     def extends(self) -> bool:
-        """Whether its vocabulary holds every word of the vectors, also those that training never saw."""
+        """Return whether the vocabulary contains every word of the vectors, not only those of the training texts."""
         return bool(self.options.get("extend_vocabulary"))
 
 
 def _split(name: str, trainable_dropout: float = 0.0, **options: Any) -> Contestant:
-    """A split whose title is its options as one writes them."""
-    told = {"trainable_dropout": trainable_dropout} if trainable_dropout else options
-    title = ", ".join(f"`{option}={value:_}`" if value is not True else f"`{option}`" for option, value in told.items())
+    """Return a contestant with a split, with its options as title."""
+    shown = {"trainable_dropout": trainable_dropout} if trainable_dropout else options
+    title = ", ".join(
+        f"`{option}={value:_}`" if value is not True else f"`{option}`" for option, value in shown.items()
+    )
     return Contestant(name, f"split, {title}", "split", options, trainable_dropout)
 
 
-# 0.8 was picked after test results had been seen; results.chosen_dropout says what validation chooses.
+# 0.8 was selected after the test results were known. results.chosen_dropout selects on validation data.
 DROPOUT_RATES = (0.3, 0.5, 0.8)
 CONTESTANTS = (
     Contestant("frozen-zero", "all frozen, OOV rows zero", "all frozen", {"oov_initializer": "zeros"}),
@@ -63,7 +65,7 @@ CONTESTANTS = (
 
 
 class Run(NamedTuple):
-    """What one contestant came to with one seed; memory is None for every seed but the first of its process."""
+    """The result of one contestant with one seed. Memory is measured for the first seed only, otherwise None."""
 
     seed: int
     num_trainable_rows: int
@@ -75,19 +77,22 @@ class Run(NamedTuple):
 def run_contestant(
     contestant: Contestant, corpus_path: Path, split_folders: list[Path], settings: Settings
 ) -> list[Run]:
-    """Trains a contestant once for each split; seed i starts from split i.
+    """Train a contestant once for each split, with the position of the split as seed.
 
-    The first folder of a split is left with its rows as trained (trainable.h5 alone is written again: frozen rows are
-    the same), the weights of the head and the predictions on the test documents.
+    If the contestant has a split, the trained rows, the weights of the head and the predictions on the test documents
+    are written into the first folder. Its frozen.h5 does not change.
 
-    Memory is anonymous memory above that of a process that has imported TensorFlow, holds the corpus, and has trained
-    the same model on three rows: what remains is the tables, the optimizer's slots and the step.
+    The measured memory is the anonymous memory above that of a process that has imported TensorFlow, loaded the corpus,
+    and trained the same model on three rows. This leaves the tables, the optimizer's slots and the training step.
 
     Args:
-        contestant: what to train.
-        corpus_path: where `Corpus.save` wrote.
-        split_folders: a folder for each seed, as `SplitTable.save` wrote it.
-        settings: what all contestants share.
+        contestant: the method to train.
+        corpus_path: a file that `Corpus.save` wrote.
+        split_folders: a folder for each seed, written by `SplitTable.save`.
+        settings: the shared settings.
+
+    Returns:
+        One result for each split.
     """
     corpus = Corpus.open(corpus_path)
     _warm_up(contestant, corpus, settings)
@@ -102,7 +107,7 @@ def run_contestant(
 
 
 def predicts_the_same(tables: Path, corpus_path: Path, settings: Settings) -> bool:
-    """Rebuilds a model from frozen.h5, trainable.h5 and the head's weights, and compares predictions to the bit."""
+    """Rebuild a model from saved tables and head, and return whether its predictions are the saved ones to the bit."""
     corpus = Corpus.open(corpus_path)
     split = se.SplitTable.open(tables)
     model = build_classifier(se.SplitEmbedding(split, mask_zero=True), corpus.num_classes)
@@ -112,7 +117,7 @@ def predicts_the_same(tables: Path, corpus_path: Path, settings: Settings) -> bo
 
 
 def make_layer(contestant: Contestant, split: se.SplitTable) -> keras.layers.Layer:
-    """Makes a contestant's embedding layer from the split that it starts with."""
+    """Return the embedding layer of a contestant, which starts from the rows of a split."""
     layer = se.SplitEmbedding(split, mask_zero=True, trainable_dropout=contestant.trainable_dropout)
     if contestant.rows == "split":
         return layer
@@ -122,7 +127,7 @@ def make_layer(contestant: Contestant, split: se.SplitTable) -> keras.layers.Lay
 
 
 def make_optimizer(contestant: Contestant, settings: Settings) -> keras.optimizers.Optimizer:
-    """Adam: the lazy one for splits, Keras's own elsewhere."""
+    """Return `LazyAdam` for splits, and `keras.optimizers.Adam` for dense layers."""
     kind = se.LazyAdam if contestant.rows == "split" else keras.optimizers.Adam
     return kind(settings.learning_rate)
 
@@ -139,7 +144,7 @@ def _run(
 
 
 def _warm_up(contestant: Contestant, corpus: Corpus, settings: Settings) -> None:
-    """Lets TensorFlow start its threads and trace, on three rows."""
+    """Train on three rows, so that TensorFlow starts its threads and traces before memory is measured."""
     split = se.SplitTable.from_matrix(np.zeros((3, 2), np.float32), [1], padding=0)
     few = Corpus(*(Documents(np.minimum(part.ids[:2], 2), part.labels[:2]) for part in corpus))
     model = build_classifier(make_layer(contestant, split), corpus.num_classes)
@@ -147,7 +152,7 @@ def _warm_up(contestant: Contestant, corpus: Corpus, settings: Settings) -> None
 
 
 def _checkpoint_bytes(model: keras.Model) -> int:
-    """Size of the weights file, in which Keras puts the optimizer's slots too."""
+    """Return the size of the weights file, which also contains the optimizer's slots."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.weights.h5")
         model.save_weights(path)

@@ -1,17 +1,18 @@
-"""Anonymous memory: nothing goes in; the bytes of this process that no file backs come out, now or at their peak.
+"""Anonymous memory of this process, now or at its peak.
 
-Anonymous resident memory is what a process costs a machine: pages of a mapped file are shared, and can be dropped.
+Anonymous resident memory is the memory that only this process uses. Pages of a mapped file are shared, and the system
+can drop them.
 """
 
 import contextlib
 import threading
 from types import TracebackType
 
-_SECONDS_BETWEEN_LOOKS = 0.002
+_SECONDS_BETWEEN_SAMPLES = 0.002
 
 
 def anonymous_bytes() -> int | None:
-    """Tells how much anonymous memory this process has resident, in bytes; None where the system does not say.
+    """Return the resident anonymous memory of this process in bytes, or None if the system does not report it.
 
     >>> found = anonymous_bytes()
     >>> found is None or found > 1_000_000
@@ -27,12 +28,14 @@ def anonymous_bytes() -> int | None:
 
 
 class PeakMemory:
-    """Watches anonymous memory while a block runs: `growth` is the peak less what there was at the start, in bytes.
+    """A context manager that measures `growth`, the peak of anonymous memory in a block minus its start, in bytes.
 
     >>> with PeakMemory() as peak:
     ...     block = bytearray(32_000_000)
-    >>> peak.growth is None or 0 <= peak.growth < 40_000_000  # less than the block where freed memory was used again
+    >>> peak.growth is None or 0 <= peak.growth < 40_000_000
     True
+
+    The growth is smaller than the allocated memory if memory that was freed before is used again.
     """
 
     def __init__(self) -> None:
@@ -50,15 +53,15 @@ class PeakMemory:
     ) -> None:
         self._done.set()
         self._watcher.join()
-        self._look()
+        self._sample()
         if self._start is not None and self._peak is not None:
             self.growth = self._peak - self._start
 
     def _watch(self) -> None:
-        while not self._done.wait(_SECONDS_BETWEEN_LOOKS):
-            self._look()
+        while not self._done.wait(_SECONDS_BETWEEN_SAMPLES):
+            self._sample()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         now = anonymous_bytes()
         if now is not None and self._peak is not None:
             self._peak = max(self._peak, now)

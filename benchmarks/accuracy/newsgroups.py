@@ -1,12 +1,12 @@
-"""Which rows train, and what it is worth: GloVe and two labelled corpora go in; tables, a plot and a proof come out.
+"""Accuracy by the choice of trainable rows, on 20 Newsgroups and Reuters R8 with GloVe.
 
-Fourteen ways to train one averaging classifier (`contestants.py`), side by side on 20 Newsgroups and on Reuters R8.
-They share the vocabulary (every token of the training part; with `extend_vocabulary` every word of GloVe too), the
-documents, the learning rate, and the rule that picks the epoch: a tenth of the training documents is kept back for
-validation, which also chooses among the probabilities of `trainable_dropout`. Splits train with `LazyAdam`, whose step
-costs what the rows of the batch cost; at these sizes, up to 31,000 trainable rows of which a batch has thousands,
-Keras's Adam is about as fast and as good. Dense layers train with Keras's Adam, as one does without splitembed. Then
-each split's two tables are opened in a new process, which must predict the same to the bit.
+Fourteen methods (`contestants.py`) train the same averaging classifier. They share the vocabulary (every token of the
+training documents; with `extend_vocabulary` every word of GloVe too), the documents, the learning rate, and the rule
+that selects the epoch: a tenth of the training documents is kept for validation, which also selects the rate of
+`trainable_dropout`. Splits train with `LazyAdam`, whose step costs what the rows of the batch cost. At these sizes, up
+to 31,000 trainable rows with thousands of them in a batch, Keras's Adam is about as fast and as accurate. Dense layers
+train with Keras's Adam. Then the two tables of each split are opened in a new process, which must make the same
+predictions to the bit.
 
     python -m benchmarks.accuracy.newsgroups              # three seeds, about half an hour on two cores
     python -m benchmarks.accuracy.newsgroups --seeds 1    # a quick look
@@ -41,15 +41,15 @@ Result = TypeVar("Result")
 
 
 def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Calls a function in a Python process of its own, which inherits nothing."""
+    """Call a function in a new Python process, which inherits nothing."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 class Bench(NamedTuple):
-    """How contestants are run: what they share, how many seeds each, and how a function is called.
+    """How contestants run: the shared settings, the number of seeds, and how a function is called.
 
-    Memory is measured right only where `call` makes a fresh process each time.
+    Memory is only measured correctly if `call` starts a new process each time.
     """
 
     settings: Settings = Settings()
@@ -59,7 +59,7 @@ class Bench(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A corpus as ids, the adapted layer that made them, and how often each token occurs in what it was adapted to."""
+    """A corpus as ids, the adapted layer that made them, and the count of each token in its training documents."""
 
     vectorize: keras.layers.TextVectorization
     counts: Counter[str]
@@ -67,16 +67,19 @@ class Encoded(NamedTuple):
 
 
 def encode(texts: Texts, max_tokens: int, vocabulary: list[str] | None = None) -> Encoded:
-    """Keeps a tenth of the training part back, makes a vocabulary of every token of the rest, and ids of all.
+    """Split off a tenth of the training documents for validation, and turn all documents into ids.
 
     Args:
         texts: the corpus.
-        max_tokens: where documents end.
-        vocabulary: the tokens in id order, padding and `[UNK]` first, where they are known already.
+        max_tokens: documents are cut or padded to this length.
+        vocabulary: the tokens in id order, padding and `[UNK]` first. By default every token of the training documents.
+
+    Returns:
+        The corpus as ids, with its vocabulary and counts.
     """
     order = np.random.default_rng(0).permutation(len(texts.train_texts))
     kept, fit = np.split(order, [int(VALIDATION_SHARE * len(order))])
-    fit_texts, kept_texts = ([texts.train_texts[place] for place in part] for part in (fit, kept))
+    fit_texts, kept_texts = ([texts.train_texts[index] for index in part] for part in (fit, kept))
     options = {"standardize": None, "output_sequence_length": max_tokens}
     if vocabulary is None:
         vectorize = keras.layers.TextVectorization(**options)
@@ -93,23 +96,28 @@ def encode(texts: Texts, max_tokens: int, vocabulary: list[str] | None = None) -
 
 
 def compare(name: str, texts: Texts, source: Any, tables: Path, bench: Bench) -> Comparison:
-    """Trains every contestant on one corpus, and proves that each split's tables predict the same when opened again.
+    """Train every contestant on one corpus, and check that the saved tables of each split give the same predictions.
 
     Args:
-        name: the corpus's name in tables.
+        name: the name of the corpus in tables.
         texts: the corpus.
-        source: the pretrained vectors, as `read_vectors` takes them: here the path of GloVe's text.
-        tables: the folder that gets each split's trained frozen.h5 and trainable.h5, head and predictions; but for
-            extended vocabularies, whose frozen.h5 would be all of the pretrained vectors each time.
-        bench: how contestants are run.
+        source: the pretrained vectors, as for `read_vectors`.
+        tables: the folder for the trained frozen.h5 and trainable.h5, head and predictions of each split. Splits with
+            an extended vocabulary are not kept, because their frozen.h5 contains all pretrained vectors.
+        bench: how contestants run.
+
+    Returns:
+        The results of all contestants.
 
     Raises:
-        SplitEmbedError: a rebuilt model predicts otherwise.
+        SplitEmbedError: a rebuilt model makes other predictions.
     """
     encoded = encode(texts, bench.settings.max_tokens)
-    vectors = se.read_vectors(source)  # the long file once, for every split below
+    # The long file is read once, for every split below.
+    vectors = se.read_vectors(source)
     extended = se.build_split(encoded.vectorize, vectors, counts=encoded.counts, extend_vocabulary=True)
-    coverage = extended.coverage  # of the training part's tokens: words that were appended are not counted
+    # The coverage counts tokens of the training documents, not the appended words.
+    coverage = extended.coverage
     assert coverage is not None and extended.vocabulary is not None
     corpus_of = {False: encoded.corpus, True: encode(texts, bench.settings.max_tokens, [*extended.vocabulary]).corpus}
     sizes = " + ".join(f"{len(part.labels):,} {title}" for title, part in encoded.corpus._asdict().items())
@@ -122,7 +130,7 @@ def compare(name: str, texts: Texts, source: Any, tables: Path, bench: Bench) ->
 
 
 def _measure(contestant: Contestant, encoded: Encoded, vectors: Any, tables: Path, bench: Bench) -> list[Run]:
-    """Builds a split for each seed, has the contestant trained on them, and a split's tables proven elsewhere."""
+    """Build a split for each seed, train the contestant on them, and check the saved tables in another process."""
     with tempfile.TemporaryDirectory() as scratch:
         corpus_path = Path(scratch, "corpus.npz")
         encoded.corpus.save(corpus_path)
@@ -135,18 +143,20 @@ def _measure(contestant: Contestant, encoded: Encoded, vectors: Any, tables: Pat
         runs: list[Run] = bench.call(run_contestant, contestant, corpus_path, folders, bench.settings)
         bench.say(as_line(contestant, runs))
         if contestant.rows == "split":
-            _prove(folders[0], corpus_path, bench)
+            _check_tables(folders[0], corpus_path, bench)
     return runs
 
 
-def _prove(tables: Path, corpus_path: Path, bench: Bench) -> None:
+def _check_tables(tables: Path, corpus_path: Path, bench: Bench) -> None:
     if not bench.call(predicts_the_same, tables, corpus_path, bench.settings):
-        raise SplitEmbedError(f"{tables}: opened in a new process, these tables predict otherwise than before.")
-    bench.say("  frozen.h5 and trainable.h5, opened in a new process, predict the same to the bit.")
+        raise SplitEmbedError(
+            f"{tables}: opened in a new process, these tables give other predictions than the trained model."
+        )
+    bench.say("  frozen.h5 and trainable.h5, opened in a new process, give the same predictions to the bit.")
 
 
 def write_results(comparisons: list[Comparison], settings: Settings, output: Path) -> None:
-    """Writes newsgroups.md, newsgroups.json and newsgroups.png into a folder."""
+    """Write newsgroups.md, newsgroups.json and newsgroups.png into a folder."""
     versions = {name: version(name) for name in ("tensorflow", "keras", "numpy", "h5py")}
     output.mkdir(parents=True, exist_ok=True)
     blocks = [*map(as_markdown, comparisons), legend(settings), *map(gains, comparisons)]
@@ -156,12 +166,14 @@ def write_results(comparisons: list[Comparison], settings: Settings, output: Pat
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--seeds", "num_seeds", default=NUM_SEEDS, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option(
-    "--output", type=click.Path(path_type=Path), help="Where to leave results. Default: results in the data folder."
+    "--seeds", "num_seeds", default=NUM_SEEDS, show_default=True, type=click.IntRange(1), help="How many seeds."
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Folder for results. Default: results in the data folder."
 )
 def main(num_seeds: int, output: Path | None) -> None:
-    """Compare which rows train on 20 Newsgroups and Reuters R8, with the full GloVe 6B 50d table."""
+    """Compare choices of trainable rows on 20 Newsgroups and Reuters R8, with all of GloVe 6B 50d."""
     output = output or data_folder() / "results"
     bench = Bench(num_seeds=num_seeds)
     glove = data_folder() / "glove.6B.50d.txt"

@@ -1,4 +1,4 @@
-"""What a comparison came to, for people and programs: runs go in; a table, its JSON and a plot come out."""
+"""The results of a comparison as a table, as JSON and as a plot."""
 
 import json
 import statistics
@@ -14,7 +14,7 @@ MEGABYTE = 1e6
 
 
 class Comparison(NamedTuple):
-    """One corpus: its name, what the vectors cover of its training part, and each contestant's runs by name."""
+    """One corpus: its name, the coverage of its training documents, and the runs of each contestant by name."""
 
     corpus: str
     coverage: CoverageReport
@@ -22,12 +22,12 @@ class Comparison(NamedTuple):
 
     @property
     def oov_type_share(self) -> float:
-        """Share of the vocabulary's tokens that have no pretrained vector."""
+        """Return the share of the vocabulary's tokens that are OOV."""
         return 1 - self.coverage.type_share
 
     @property
     def oov_running_share(self) -> float | None:
-        """Share of the running tokens of the training part that have no pretrained vector."""
+        """Return the share of OOV tokens in the text of the training documents."""
         return None if self.coverage.running_share is None else 1 - self.coverage.running_share
 
 
@@ -45,7 +45,7 @@ class Summary(NamedTuple):
 
 
 def summarize(contestant: Contestant, runs: list[Run]) -> Summary:
-    """Takes the mean over seeds; the spread is the standard deviation, None for a single seed."""
+    """Return the mean over seeds. The spread is the standard deviation, or None for a single seed."""
     accuracies = [100 * run.training.test_accuracy for run in runs]
     return Summary(
         contestant.title,
@@ -60,13 +60,13 @@ def summarize(contestant: Contestant, runs: list[Run]) -> Summary:
 
 
 def summaries(comparison: Comparison) -> list[Summary]:
-    """The lines of a corpus's table, in the contestants' order."""
+    """Return the lines of a table, in the order of the contestants."""
     present = [contestant for contestant in CONTESTANTS if contestant.name in comparison.runs]
     return [summarize(contestant, comparison.runs[contestant.name]) for contestant in present]
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """Makes a corpus's table, with a line above it that says how much of the corpus is out of vocabulary."""
+    """Return the table of a corpus, below a line with its OOV shares."""
     coverage = comparison.coverage
     heading = (
         f"**{comparison.corpus}**: {coverage.num_tokens:,} types, {100 * comparison.oov_type_share:.1f} % of them OOV"
@@ -95,18 +95,18 @@ def _accuracy(line: Summary) -> str:
 
 
 def legend(settings: Settings) -> str:
-    """Says what the columns of the tables mean."""
+    """Return the explanation of the tables' columns."""
     return (
-        "Test: accuracy, mean and standard deviation over the seeds, after the epoch that validation chose. "
-        "Validation: mean accuracy there, on a tenth of the training documents. Step: "
+        "Test: accuracy, mean and standard deviation over the seeds, after the best validation epoch. "
+        "Validation: mean accuracy of that epoch on a tenth of the training documents. Step: "
         f"median training step on {settings.batch_size} documents of up to {settings.max_tokens} tokens. Peak memory: "
-        "anonymous memory above that of a process with TensorFlow and the corpus in it. Checkpoint: the weights file "
-        "with the optimizer's slots, as Keras writes it."
+        "anonymous memory above that of a process with TensorFlow and the corpus. Checkpoint: the weights file, with "
+        "the optimizer's slots."
     )
 
 
 def as_line(contestant: Contestant, runs: list[Run]) -> str:
-    """Says in one line what a contestant came to, for the account of a running comparison."""
+    """Return the result of a contestant as one line, for the progress output."""
     line, training = summarize(contestant, runs), [run.training for run in runs]
     epochs = ", ".join(f"{each.best_epoch}/{each.num_epochs}" for each in training)
     seconds = sum(each.total_seconds for each in training)
@@ -114,7 +114,7 @@ def as_line(contestant: Contestant, runs: list[Run]) -> str:
 
 
 def chosen_dropout(comparison: Comparison) -> tuple[float, str]:
-    """The `trainable_dropout` of the best validation accuracy, none at all among them, and its contestant's name."""
+    """Return the `trainable_dropout` with the best validation accuracy, 0 included, and the contestant's name."""
     candidates = [(0.0, "split"), *((rate, f"split-dropout-{rate}") for rate in DROPOUT_RATES)]
     return max(candidates, key=lambda candidate: _validation(comparison.runs[candidate[1]]))
 
@@ -124,7 +124,7 @@ def _validation(runs: list[Run]) -> float:
 
 
 def gains(comparison: Comparison) -> str:
-    """Says what each choice of the rows that train, and dropping them, is worth in points of test accuracy."""
+    """Return the gain of each choice of trainable rows, and of dropout, in points of test accuracy."""
 
     def accuracy(name: str) -> float:
         return 100 * statistics.mean(run.training.test_accuracy for run in comparison.runs[name])
@@ -132,26 +132,31 @@ def gains(comparison: Comparison) -> str:
     rate, chosen = chosen_dropout(comparison)
     pairs = (
         ("split against the better all-frozen model", "split", max("frozen-zero", "frozen-random", key=accuracy)),
-        (f"trainable_dropout={rate:g}, which validation chooses, against split", chosen, "split"),
-        ("trainable_dropout=0.8, picked after test results were seen, against split", "split-dropout-0.8", "split"),
+        (f"trainable_dropout={rate:g}, selected on validation data, against split", chosen, "split"),
+        (
+            "trainable_dropout=0.8, selected after the test results were known, against split",
+            "split-dropout-0.8",
+            "split",
+        ),
         ("min_count=2 and extend_vocabulary against split", "split-min-2-extended", "split"),
         ("min_count=5 against split", "split-min-5", "split"),
-        ("extend_vocabulary beside min_count=5", "split-min-5-extended", "split-min-5"),
+        ("extend_vocabulary in addition to min_count=5", "split-min-5-extended", "split-min-5"),
         ("train_most_frequent=10_000 against split", "split-10000", "split"),
         ("train_most_frequent=10_000 against all trainable", "split-10000", "all-trainable"),
-        ("min_count=3 beside train_most_frequent=10_000", "split-10000-min-3", "split-10000"),
-        ("min_count=3 and extend_vocabulary beside that", "split-10000-min-3-extended", "split-10000"),
+        ("min_count=3 in addition to train_most_frequent=10_000", "split-10000-min-3", "split-10000"),
+        ("min_count=3 and extend_vocabulary in addition to that", "split-10000-min-3-extended", "split-10000"),
     )
     lines = (f"- {what}: {_points(accuracy(name) - accuracy(against))}" for what, name, against in pairs)
     return "\n".join([f"{comparison.corpus}, points of test accuracy:", "", *lines])
 
 
 def _points(difference: float) -> str:
-    return f"{round(difference, 1) + 0.0:+.1f}"  # adding 0.0 makes -0.0 a plain zero
+    # Adding 0.0 turns -0.0 into 0.0.
+    return f"{round(difference, 1) + 0.0:+.1f}"
 
 
 def as_json(comparisons: Iterable[Comparison], settings: Settings, versions: dict[str, str]) -> str:
-    """Everything measured, run by run: shares, seconds and bytes."""
+    """Return all measurements of each run as JSON: shares, seconds and bytes."""
     corpora = {
         comparison.corpus: {
             "num_types": comparison.coverage.num_tokens,
@@ -169,20 +174,20 @@ def _plain(run: Run) -> dict[str, Any]:
     return {**fields, **fields.pop("training")._asdict()}
 
 
-def _by_rows_alone(comparison: Comparison) -> list[Summary]:
-    """The lines of contestants that differ in nothing but which rows train."""
+def _by_rows_only(comparison: Comparison) -> list[Summary]:
+    """Return the lines of contestants that only differ in the choice of trainable rows."""
     alike = [each for each in CONTESTANTS if not (each.trainable_dropout or each.extends)]
     return [summarize(each, comparison.runs[each.name]) for each in alike if each.name in comparison.runs]
 
 
 def plot(comparisons: Iterable[Comparison], path: Path) -> None:
-    """Draws test accuracy against trainable rows, one line a corpus, as a PNG file."""
+    """Draw test accuracy against trainable rows, one line for each corpus, as a PNG file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for comparison in comparisons:
-        lines = sorted(_by_rows_alone(comparison), key=lambda line: line.num_trainable_rows)
+        lines = sorted(_by_rows_only(comparison), key=lambda line: line.num_trainable_rows)
         axes.errorbar(
             [line.num_trainable_rows for line in lines],
             [line.accuracy for line in lines],
@@ -191,7 +196,7 @@ def plot(comparisons: Iterable[Comparison], path: Path) -> None:
             capsize=3,
             label=comparison.corpus,
         )
-    axes.set(xlabel="trainable rows", ylabel="test accuracy, %", title="Which rows train, and what it is worth")
+    axes.set(xlabel="trainable rows", ylabel="test accuracy, %", title="Accuracy by number of trainable rows")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(alpha=0.3)
     axes.legend()

@@ -1,4 +1,4 @@
-"""Real vectors and texts: fetched archives go in; GloVe's table, the same as text, and labelled corpora come out."""
+"""Real vectors and labelled texts from the downloaded packages."""
 
 import io
 import os
@@ -19,7 +19,7 @@ TAB_HEADER_LINES = 3
 
 
 class Texts(NamedTuple):
-    """A corpus with its own train/test split: texts, their classes as indices into `class_names`."""
+    """A corpus with its train/test split: texts, and their classes as indices into `class_names`."""
 
     train_texts: list[str]
     train_labels: NDArray[np.int32]
@@ -29,7 +29,7 @@ class Texts(NamedTuple):
 
 
 def glove_50d() -> tuple[list[str], NDArray[np.float32]]:
-    """All of GloVe 6B 50d: 400,000 words, most frequent first, and their vectors.
+    """Return all of GloVe 6B 50d: 400,000 words, most frequent first, and their vectors.
 
     Returns:
         words: `(400000,)` strings; vectors: `(400000, 50)` float32, C-contiguous.
@@ -42,12 +42,12 @@ def glove_50d() -> tuple[list[str], NDArray[np.float32]]:
         with archive.open(GLOVE_MATRIX) as file:
             matrix = np.lib.format.read_array(file, allow_pickle=False)
         words = parquet.read_table(io.BytesIO(archive.read(GLOVE_INDEX))).column("index").to_pylist()
-    # It is stored column by column; every reader wants rows.
+    # The file stores columns, but readers need rows.
     return words, np.ascontiguousarray(matrix, dtype=np.float32)
 
 
 def write_glove_text(path: str | os.PathLike[str]) -> Path:
-    """Write the full GloVe 6B 50d table as GloVe text: a word and 50 numbers a line, about 170 MB.
+    """Write all of GloVe 6B 50d as GloVe text: a word and 50 numbers per line, about 170 MB.
 
     Every number has the fewest digits that read back as the same float32.
 
@@ -76,14 +76,14 @@ def write_text_rows(
         file: open for writing bytes.
         words: `(num_words,)` strings that UTF-8 can hold.
         vectors: `(num_words, dim)` float32.
-        block_rows: rows that are text in memory at once.
+        block_rows: the number of rows that are in memory as text at the same time.
     """
     import pyarrow as pa
     from pyarrow import compute
 
     for start in range(0, len(words), block_rows):
         rows = vectors[start : start + block_rows]
-        # Arrow prints the shortest digits that read back exactly, some twenty times faster than a loop over floats.
+        # Arrow prints the shortest digits that read back exactly, about twenty times faster than a loop over floats.
         digits = pa.array(np.ascontiguousarray(rows).reshape(-1)).cast(pa.string())
         offsets = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32)
         numbers = compute.binary_join(pa.ListArray.from_arrays(offsets, digits), " ")
@@ -92,12 +92,12 @@ def write_text_rows(
 
 
 def newsgroups() -> Texts:
-    """20 Newsgroups: 11,293 training and 7,528 test documents in 20 classes; lower-cased, letters only."""
+    """Return 20 Newsgroups: 11,293 training and 7,528 test documents in 20 classes, in lower case, letters only."""
     return _texts("20newsgroups")
 
 
 def reuters_r8() -> Texts:
-    """Reuters R8: 5,485 training and 2,189 test documents in 8 classes; lower-cased, letters only."""
+    """Return Reuters R8: 5,485 training and 2,189 test documents in 8 classes, in lower case, letters only."""
     return _texts("reuters-r8")
 
 
@@ -118,7 +118,7 @@ def _read_part(file_name: str) -> tuple[list[str], list[str]]:
 
 
 def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[str]]:
-    r"""Read a corpus in Orange's .tab format: three header lines, then a class, a tab and a text a line.
+    r"""Read a corpus in the .tab format of Orange: three header lines, then a class, a tab and a text per line.
 
     >>> parse_tab(b"Category\tText\nd\tstring\nclass\t\n\ntrade\tu s exports rose\nearn\tnet profit\n")
     (['trade', 'earn'], ['u s exports rose', 'net profit'])
@@ -128,12 +128,12 @@ def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[s
         where: the file's name, for errors.
 
     Returns:
-        The classes and the texts, one each a document.
+        The class and the text of each document.
 
     Raises:
-        SplitEmbedError: for a line without a tab, by its number.
+        SplitEmbedError: a line has no tab.
     """
-    # Not str.splitlines: a text may hold characters that it takes for ends of lines.
+    # str.splitlines would also split at other characters, which texts contain.
     lines = content.decode("utf-8").split("\n")
     names, texts = [], []
     for number, line in enumerate(lines[TAB_HEADER_LINES:], start=TAB_HEADER_LINES + 1):
@@ -141,7 +141,10 @@ def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[s
             continue
         name, tab, text = line.partition("\t")
         if not tab:
-            raise SplitEmbedError(f"{where}, line {number}: found no tab in {line[:60]!r}, expected class, tab, text")
+            raise SplitEmbedError(
+                f"{where}, line {number}: found no tab in {line[:60]!r}, expected a class, a tab and a text. "
+                "Remove the file and run `make data` again."
+            )
         names.append(name)
         texts.append(text)
     return names, texts

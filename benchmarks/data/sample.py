@@ -1,6 +1,6 @@
-"""Make the embedded sample: fetched GloVe rows and product reviews go in, two small files in splitembed/data come out.
+"""Creation of the embedded sample in splitembed/data from real GloVe rows and product reviews.
 
-`make sample` runs it; on the same archives it writes the same contents again.
+`make sample` runs this module. From the same archives it writes the same contents.
 """
 
 import gzip
@@ -18,7 +18,7 @@ from splitembed.data.sample import sample_reviews_path, sample_vectors_path
 
 NUM_REVIEWS = 400
 NUM_ROWS = 3_000
-# Snippets that the judges agreed on, long enough to say something and short enough to read.
+# Snippets with a clear score, long enough to mean something and short enough to read.
 MIN_SCORE = 1.0
 WORDS_PER_REVIEW = (6, 24)
 
@@ -30,7 +30,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def read_snippets() -> list[Review]:
-    """Every product-review snippet of VADER's ground truth as (id, score, text), in the file's order.
+    """Return every product-review snippet of VADER's ground truth as (id, score, text), in the order of the file.
 
     Source: Hutto, Gilbert, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text",
     ICWSM 2014.
@@ -45,7 +45,7 @@ def read_snippets() -> list[Review]:
 
 
 def parse_snippets(content: bytes) -> list[Review]:
-    r"""Split VADER's ground truth into (id, score, text), each as its text stands in the file.
+    r"""Split VADER's ground truth into (id, score, text), with the characters of the file.
 
     >>> parse_snippets(b"1_1\t-0.9\tno picture .\r\n1_2\t1.15\ta good picture .\r\n")
     [('1_1', '-0.9', 'no picture .'), ('1_2', '1.15', 'a good picture .')]
@@ -55,7 +55,7 @@ def parse_snippets(content: bytes) -> list[Review]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as Keras's TextVectorization makes them: lower case, punctuation removed.
+    """Return the words of a text as Keras's TextVectorization does: in lower case, without punctuation.
 
     >>> words_of("the i/p button, it's GREAT.")
     ['the', 'ip', 'button', 'its', 'great']
@@ -64,7 +64,7 @@ def words_of(text: str) -> list[str]:
 
 
 def choose_reviews(reviews: list[Review], count: int = NUM_REVIEWS) -> list[Review]:
-    """Half clearly positive and half clearly negative snippets, spread evenly over the file, in its order.
+    """Choose equal numbers of clearly positive and clearly negative snippets, evenly spaced, in the order of the file.
 
     >>> good = [(f"1_{i}", "2.0", "a really very good little picture") for i in range(3)]
     >>> bad = [("2_1", "-2.0", "a really very bad little picture"), ("2_2", "-0.1", "a picture")]
@@ -72,24 +72,24 @@ def choose_reviews(reviews: list[Review], count: int = NUM_REVIEWS) -> list[Revi
     ['1_0', '2_1']
     """
     shortest, longest = WORDS_PER_REVIEW
-    fitting = [place for place, (_, _, text) in enumerate(reviews) if shortest <= len(words_of(text)) <= longest]
+    fitting = [index for index, (_, _, text) in enumerate(reviews) if shortest <= len(words_of(text)) <= longest]
     chosen: list[int] = []
     for sign in (1, -1):
-        clear = [place for place in fitting if sign * float(reviews[place][1]) >= MIN_SCORE]
+        clear = [index for index in fitting if sign * float(reviews[index][1]) >= MIN_SCORE]
         chosen += [clear[i * len(clear) // (count // 2)] for i in range(count // 2)]
-    return [reviews[place] for place in sorted(chosen)]
+    return [reviews[index] for index in sorted(chosen)]
 
 
 def choose_rows(words: list[str], texts: list[str], count: int = NUM_ROWS) -> NDArray[np.intp]:
-    """Rows of the words that the texts use, then of the most frequent others, in the table's order.
+    """Choose the rows of words in the texts, then of the most frequent other words, in the order of the table.
 
     >>> choose_rows(["the", "of", "and", "lens"], ["the lens!"], count=3).tolist()
     [0, 1, 3]
 
     Args:
         words: the table's words, most frequent first.
-        texts: what the sample's reviews say.
-        count: rows to choose.
+        texts: the reviews of the sample.
+        count: the number of rows.
 
     Returns:
         `(count,)` row numbers, ascending.
@@ -101,13 +101,13 @@ def choose_rows(words: list[str], texts: list[str], count: int = NUM_ROWS) -> ND
 
 
 def write_sample(vectors_path: Path, reviews_path: Path) -> None:
-    """Write the sample's two files: gzip GloVe text, and tab-separated id, score and text below a header line."""
+    """Write both files of the sample: gzip GloVe text, and tab-separated id, score and text below a header line."""
     reviews = choose_reviews(read_snippets())
     words, vectors = glove_50d()
     rows = choose_rows(words, [text for _, _, text in reviews])
     lines = ["id\tscore\ttext", *("\t".join(review) for review in reviews), ""]
     reviews_path.write_bytes("\n".join(lines).encode("ascii"))
-    # No name and no time in the header: the same rows make the same file.
+    # Without name and time in the header, the same rows make the same file.
     with vectors_path.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:
         write_text_rows(file, [words[row] for row in rows], vectors[rows])
 

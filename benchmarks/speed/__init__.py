@@ -1,10 +1,10 @@
-"""The suite behind `splitembed bench`: scenarios go in; contestants are checked, then timed in turn; reports come out.
+"""The speed suite behind `make bench`.
 
-problems.py, texts.py   what contestants work on: tables and ids, files of vectors
-contestants/            one small file for each way to do the job
-scenarios/              who runs against whom, at which sizes, and the targets
-worker.py               a contestant in a process of its own
-harness.py              A B A B ..., medians, spread
-checks.py               that everyone computes the same, and whether "frozen" rows moved
-outcome.py, report.py, plots.py   what it came to
+problems.py, texts.py   the tables, ids and files that contestants work on
+contestants/            one small file for each method that is compared
+scenarios/              which contestants run, at which sizes, and the targets
+worker.py               a contestant in its own process
+harness.py              turns (A B A B ...), medians and spread
+checks.py               whether all contestants compute the same, and whether "frozen" rows move
+outcome.py, report.py, plots.py   the results
 """

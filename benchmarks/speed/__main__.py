@@ -1,25 +1,26 @@
-"""The benchmark suite of speed and memory: `python -m benchmarks.speed`."""
+"""The command of the speed suite: `python -m benchmarks.speed`."""
 
 import sys
 from pathlib import Path
 
 import click
 
-_WIDTH = 130  # columns, where no terminal says
+# The number of columns if the output is not a terminal.
+_WIDTH = 130
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--scenario", "names", multiple=True, metavar="NAME", help="Run this one; may be given again. Default: all."
+    "--scenario", "names", multiple=True, metavar="NAME", help="Run this scenario. Can be repeated. Default: all."
 )
-@click.option("--quick", is_flag=True, help="Small sizes: shows that everything runs, and measures nothing.")
+@click.option("--quick", is_flag=True, help="Use small sizes, to check that everything runs. The times mean nothing.")
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Folder for results. Default: results/bench in the data folder."
 )
-@click.option("--rounds", type=click.IntRange(1), help="Turns of each contestant.  [default: 15, quick: 3]")
-@click.option("--list", "only_list", is_flag=True, help="List the scenarios, and run none.")
+@click.option("--rounds", type=click.IntRange(1), help="Turns of each contestant.  [default: 15, with --quick: 3]")
+@click.option("--list", "only_list", is_flag=True, help="List the scenarios without running them.")
 def bench(names: tuple[str, ...], quick: bool, output: Path | None, rounds: int | None, only_list: bool) -> None:
-    """Measure speed and memory against everyone, on a machine that does nothing else."""
+    """Compare speed and memory with other methods. Run this on an idle machine."""
     from rich.console import Console
 
     from benchmarks.data.packages import data_folder
@@ -30,7 +31,7 @@ def bench(names: tuple[str, ...], quick: bool, output: Path | None, rounds: int 
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:
         raise click.BadParameter(
-            f"{', '.join(unknown)}: expected one of {', '.join(SCENARIOS)}", param_hint="--scenario"
+            f"must be one of {', '.join(SCENARIOS)}. Received: {', '.join(unknown)}.", param_hint="--scenario"
         )
     if only_list:
         for scenario in SCENARIOS.values():
@@ -43,7 +44,7 @@ def bench(names: tuple[str, ...], quick: bool, output: Path | None, rounds: int 
     click.echo(f"Written: {folder}/results.md, results.json and plots")
     failed = [line.label for outcome in outcomes for line in outcome.lines.values() if line.failed]
     if failed:
-        raise click.ClickException(f"failed: {', '.join(failed)}")
+        raise click.ClickException(f"These contestants failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where a run took place: versions, processor, cores and memory come out."""
+"""A description of the machine: versions, processor, cores and memory."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ _PACKAGES = ("splitembed", "tensorflow", "keras", "numpy", "h5py", "torch", "pef
 
 
 def environment() -> dict[str, str]:
-    """Describes this machine and what is installed; neither its name nor its user.
+    """Describe this machine and its installed packages, without its name or user.
 
     >>> found = environment()
     >>> sorted(found)[:3], found["cores"].isdigit()

@@ -1,4 +1,4 @@
-"""Running a scenario: contestants are made and checked one by one, then timed in turn; an `Outcome` leaves."""
+"""How a scenario runs: contestants are started and checked one by one, then timed in turns."""
 
 import os
 import tempfile
@@ -16,21 +16,22 @@ from benchmarks.speed.plan import Entry, Scenario
 from benchmarks.speed.worker import Worker
 from splitembed.errors import SplitEmbedError
 
-_LEAST_TURNS = 3
-_MOST_STEPS = 200  # in one turn
+_MIN_TURNS = 3
+_MAX_STEPS_PER_TURN = 200
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is done.
+    """The settings of a run.
 
     Args:
-        quick: small sizes, no verdicts.
-        rounds: how often each contestant has its turn.
-        turn_seconds: how long a turn is to last; fast contestants do many steps in it.
-        budget_seconds: a contestant that has used as much drops out, but not before its third turn.
-        folder: where files go while a scenario runs, and what frameworks write on standard error; None: the system's.
-        say: called with each line of the account.
+        quick: use small sizes, without verdicts.
+        rounds: the number of turns of each contestant.
+        turn_seconds: the intended length of a turn. Fast contestants take many steps in one.
+        budget_seconds: a contestant stops after this time, but not before its third turn.
+        folder: the folder for temporary files and for the standard error of the contestants. By default the system's
+            folder for temporary files.
+        say: a function that is called with each progress line.
     """
 
     quick: bool = False
@@ -42,10 +43,10 @@ class Settings:
 
 
 def measure(scenario: Scenario, settings: Settings) -> Outcome:
-    """Runs one scenario.
+    """Run one scenario.
 
     Returns:
-        Its outcome; a contestant whose library is not installed, or that fails, has a line that says so.
+        Its outcome. The line of a contestant that failed, or whose library or data are missing, contains the reason.
     """
     if settings.quick:
         entries = (replace(entry, sizes=entry.sizes.shrunk()) for entry in scenario.entries)
@@ -53,17 +54,17 @@ def measure(scenario: Scenario, settings: Settings) -> Outcome:
     outcome = Outcome(scenario, {}, load_average=os.getloadavg()[0], quick=settings.quick)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scratch-", dir=settings.folder)))
-        absent = {entry.label: what_is_absent(entry, settings) for entry in scenario.entries}
-        problems = make_problems([entry for entry in scenario.entries if not absent[entry.label]], scratch)
+        missing = {entry.label: missing_requirement(entry, settings) for entry in scenario.entries}
+        problems = make_problems([entry for entry in scenario.entries if not missing[entry.label]], scratch)
         outcome.facts = {str(sizes): problem.facts() for sizes, problem in problems.items()}
         workers = {}
         for entry in scenario.entries:
-            if absent[entry.label]:
-                settings.say(f"  {entry.label}: left out, {absent[entry.label]}")
-                outcome.lines[entry.label] = Line(entry.label, missing=absent[entry.label])
+            if missing[entry.label]:
+                settings.say(f"  {entry.label}: skipped, {missing[entry.label]}")
+                outcome.lines[entry.label] = Line(entry.label, missing=missing[entry.label])
                 continue
             worker = stack.enter_context(Worker(log=(settings.folder or scratch) / "contestants.log"))
-            line = outcome.lines[entry.label] = admit(entry, problems[entry.sizes], worker, settings)
+            line = outcome.lines[entry.label] = start_and_check(entry, problems[entry.sizes], worker, settings)
             if not line.missing:
                 workers[entry.label] = worker
         turns = {label: worker.take_turn for label, worker in workers.items()}
@@ -73,24 +74,27 @@ def measure(scenario: Scenario, settings: Settings) -> Outcome:
     return outcome
 
 
-def what_is_absent(entry: Entry, settings: Settings) -> str:
-    """Says what an entry needs and this machine has not, or nothing; data are fetched now, but for a quick run."""
-    absent = [name for name in entry.needs if find_spec(name) is None]
-    if absent:
-        return f"{', '.join(absent)} is not installed"
+def missing_requirement(entry: Entry, settings: Settings) -> str:
+    """Return the libraries or data that an entry needs and this machine does not have, or an empty string.
+
+    Missing data are downloaded first, except in a quick run.
+    """
+    libraries = [name for name in entry.needs if find_spec(name) is None]
+    if libraries:
+        return f"{', '.join(libraries)} is not installed"
     for name in entry.needs_data:
         try:
             if not settings.quick:
                 fetch(name)
             elif not archive_path(name).exists():
-                return f"{name} is not in the data folder: make data fetches it"
+                return f"{name} is not in the data folder: `make data` downloads it"
         except SplitEmbedError as error:
-            return f"{name} is not in the data folder, and could not be fetched: {error}"
+            return f"{name} is not in the data folder, and the download failed: {error}"
     return ""
 
 
 def make_problems(entries: Iterable[Entry], folder: Path) -> dict[Any, Any]:
-    """Makes a problem for each size that the entries name, each in a folder of its own."""
+    """Make a problem for each of the entries' sizes, each in its own folder."""
     problems: dict[Any, Any] = {}
     for sizes in dict.fromkeys(entry.sizes for entry in entries):
         own = folder / str(len(problems))
@@ -99,29 +103,30 @@ def make_problems(entries: Iterable[Entry], folder: Path) -> dict[Any, Any]:
     return problems
 
 
-def admit(entry: Entry, problem: Any, worker: Worker, settings: Settings) -> Line:
-    """Starts and checks a contestant, lets it warm up, and settles how many steps a turn has."""
+def start_and_check(entry: Entry, problem: Any, worker: Worker, settings: Settings) -> Line:
+    """Start and check a contestant, warm it up, and choose its number of steps per turn."""
     try:
         started = worker.start(entry, problem)
-    except Exception as error:  # another contestant's failure must not end the run; the report and the exit code tell
+    # One failure must not end the run. It is in the report and in the exit code.
+    except Exception as error:
         settings.say(f"  {entry.label}: FAILED, {error!r}")
         return Line(entry.label, missing=repr(error), failed=True)
-    seconds = settle_steps(worker, started.seconds, settings.turn_seconds)
+    seconds = choose_steps(worker, started.seconds, settings.turn_seconds)
     settings.say(f"  {entry.label}: ready, about {seconds * 1e3:,.1f} ms a step")
     return Line(entry.label, values=started.values)
 
 
-def settle_steps(worker: Worker, seconds: float, turn_seconds: float) -> float:
-    """Lengthens a contestant's turn as long as that makes it a better measure; the contestant warms up meanwhile.
+def choose_steps(worker: Worker, seconds: float, turn_seconds: float) -> float:
+    """Increase the number of steps per turn until a turn takes about `turn_seconds`, which also warms up.
 
     Returns:
-        Seconds of a step, as far as is known now.
+        The latest time of one step, in seconds.
     """
     if seconds < turn_seconds:
         seconds = min(seconds, worker.take_turn())
     steps = 1
-    while (wanted := min(int(turn_seconds / seconds), _MOST_STEPS)) > 1.5 * steps:
-        worker.set_steps_a_turn(steps := wanted)
+    while (wanted := min(int(turn_seconds / seconds), _MAX_STEPS_PER_TURN)) > 1.5 * steps:
+        worker.set_steps_per_turn(steps := wanted)
         seconds = worker.take_turn()
     return seconds
 
@@ -129,7 +134,7 @@ def settle_steps(worker: Worker, seconds: float, turn_seconds: float) -> float:
 def alternate(
     turns: Mapping[str, Callable[[], float]], rounds: int, budget_seconds: float = float("inf")
 ) -> dict[str, list[float]]:
-    """Lets contestants take turns, A B A B ..., so that whatever changes meanwhile meets them all.
+    """Let contestants take turns, A B A B ..., so that a change of the machine's load affects all of them.
 
     >>> order = []
     >>> def turn(name):
@@ -140,20 +145,20 @@ def alternate(
     ['A', 'B', 'A', 'B']
 
     Args:
-        turns: called for a turn; returns the seconds that a step took.
-        rounds: turns of each.
-        budget_seconds: who has used as much in all, drops out after its third turn.
+        turns: a function for each contestant that runs one turn and returns the seconds per step.
+        rounds: the number of turns of each contestant.
+        budget_seconds: a contestant stops after this time in total, but not before its third turn.
 
     Returns:
-        The seconds of each turn, by contestant.
+        The seconds per step of each turn, by contestant.
     """
     samples: dict[str, list[float]] = {label: [] for label in turns}
     used = dict.fromkeys(turns, 0.0)
     for number in range(rounds):
         for label, take_turn in turns.items():
-            if number >= _LEAST_TURNS and used[label] > budget_seconds:
+            if number >= _MIN_TURNS and used[label] > budget_seconds:
                 continue
-            began = time.perf_counter()
+            start = time.perf_counter()
             samples[label].append(take_turn())
-            used[label] += time.perf_counter() - began
+            used[label] += time.perf_counter() - start
     return samples

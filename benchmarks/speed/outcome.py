@@ -1,4 +1,4 @@
-"""What a scenario came to: samples and values go in; medians, quartiles, ratios to the floor and verdicts come out."""
+"""The results of a scenario: samples, medians, quartiles, ratios to the floor and verdicts."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from benchmarks.speed.plan import Scenario, Target
 
 
 class Spread(NamedTuple):
-    """A median between its quartiles; all NaN where nothing was measured."""
+    """A median with its quartiles. All are NaN if nothing was measured."""
 
     median: float
     lower: float
@@ -18,7 +18,7 @@ class Spread(NamedTuple):
 
 
 def spread(samples: list[float]) -> Spread:
-    """Summarises samples.
+    """Return the median and the quartiles of samples.
 
     >>> spread([1.0, 2.0, 3.0, 4.0, 100.0])
     Spread(median=3.0, lower=2.0, upper=4.0)
@@ -31,7 +31,7 @@ def spread(samples: list[float]) -> Spread:
 
 @dataclass
 class Line:
-    """One contestant: seconds for one step in each round, other measured values, and why it is missing if it is."""
+    """One contestant: seconds per step in each round, other measured values, and the reason if it did not run."""
 
     label: str
     seconds: list[float] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Line:
 
 
 class Verdict(NamedTuple):
-    """A target, what was measured, and whether that meets it; None where it was not measured or not to be judged."""
+    """A target, the measured value, and whether it is met. None if it was not measured, or in a quick run."""
 
     target: Target
     measured: float
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Outcome:
-    """A scenario's lines by label, in the order of the contestants."""
+    """The lines of a scenario by label, in the order of the contestants."""
 
     scenario: Scenario
     lines: dict[str, Line]
@@ -59,16 +59,16 @@ class Outcome:
     quick: bool = False
 
     def ratio(self, label: str, of: str) -> Spread:
-        """How many times as long as `of`: compared round by round, so that what slows a whole round does not count."""
+        """Return the ratio of two contestants' times, taken round by round, so that slow rounds do not matter."""
         pairs = zip(self._seconds(label), self._seconds(of), strict=False)
         return spread([one / other for one, other in pairs])
 
     def ratio_to_floor(self, label: str) -> Spread:
-        """The ratio to the scenario's floor."""
+        """Return the ratio to the scenario's floor."""
         return self.ratio(label, self.scenario.floor)
 
     def value(self, label: str, key: str) -> float:
-        """A measured value, or the median of the seconds; NaN where there is none."""
+        """Return a measured value, or the median of the seconds. NaN if there is none."""
         line = self.lines.get(label)
         if line is None:
             return math.nan
@@ -78,13 +78,13 @@ class Outcome:
         return math.nan if found is None else float(found)
 
     def verdicts(self) -> list[Verdict]:
-        """Each target with what was measured; a quick run is not judged."""
+        """Return each target with its measured value. A quick run has no verdicts."""
         measured = [(target, target.measured(self)) for target in self.scenario.targets]
         return [Verdict(target, found, None if self.quick else target.is_met_by(found)) for target, found in measured]
 
     @property
     def note(self) -> str:
-        """What to know when reading it."""
+        """Return the note of the scenario."""
         note = self.scenario.note
         return note if isinstance(note, str) else note(self)
 

@@ -1,4 +1,4 @@
-"""Pages of files: what of them this process has mapped, alone or with others; and how to begin with a cold cache."""
+"""Pages of mapped files: how many this process has, how many it shares, and how to remove them from the cache."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Literal
 
 
 def mapped_bytes() -> int:
-    """Bytes of file pages that are resident in this process, whoever else has them.
+    """Return the bytes of file pages that are resident in this process, shared or not.
 
     Source: `RssFile` in /proc/self/status, proc(5).
     """
@@ -15,14 +15,17 @@ def mapped_bytes() -> int:
 
 
 def file_bytes(path: Path, measure: Literal["Rss", "Pss"]) -> int:
-    """Bytes of the file's pages in this process: "Rss" all, "Pss" each divided by the number of processes that have it.
+    """Return the bytes of a file's pages in this process: all of them, or each divided by the processes that have it.
+
+    The first measure is "Rss", the second "Pss".
 
     Source: /proc/self/smaps, proc(5).
     """
     total, in_file = 0, False
     with open("/proc/self/smaps") as lines:
         for line in lines:
-            if "-" in line.split(" ", 1)[0]:  # the head of a mapping: its addresses, ..., its path
+            # A mapping starts with a line of its addresses, other fields, and its path.
+            if "-" in line.split(" ", 1)[0]:
                 in_file = line.rstrip("\n").endswith(str(path))
             elif in_file and line.startswith(f"{measure}:"):
                 total += _bytes(line)
@@ -30,7 +33,7 @@ def file_bytes(path: Path, measure: Literal["Rss", "Pss"]) -> int:
 
 
 def drop_from_cache(path: Path) -> None:
-    """Asks the system to forget the file's pages; those that a process has mapped stay."""
+    """Ask the system to remove a file's pages from its cache. Pages that a process has mapped stay."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -39,5 +42,5 @@ def drop_from_cache(path: Path) -> None:
 
 
 def _bytes(line: str) -> int:
-    """The value of a line such as `RssFile:     1234 kB`."""
+    """Return the bytes of a line such as `RssFile:     1234 kB`."""
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""What is to be measured, as plain data: contestants, sizes, floors and targets. Nothing here runs anything."""
+"""The description of scenarios: contestants, sizes, floors and targets. Nothing runs in this module."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ class Entry:
 
     Args:
         label: its name in reports.
-        contestant: module and class in `benchmarks.speed.contestants`, such as "ours.Ours".
-        task: which of its tasks is timed, such as "step".
-        sizes: of its problem.
-        options: passed to the class.
-        needs: libraries without which it is left out.
-        needs_data: data packages, of `benchmarks.data.packages`, without which it is left out.
+        contestant: the module and class in `benchmarks.speed.contestants`, such as "ours.Ours".
+        task: the task that is timed, such as "step".
+        sizes: the sizes of its problem.
+        options: further arguments of the class.
+        needs: libraries that it needs. Without them it is skipped.
+        needs_data: packages of `benchmarks.data.packages` that it needs. Without them it is skipped.
     """
 
     label: str
@@ -42,19 +42,19 @@ class Entry:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is splitembed, which plots show in colour."""
+        """Return whether the contestant is splitembed, which plots highlight."""
         return self.contestant.split(".")[1] in _OURS
 
 
 @dataclass(frozen=True)
 class Target:
-    """A value that the outcome must have; `limit` is the least or the most that is right.
+    """A bound on a measured value.
 
     Args:
-        text: what is asked, for people.
-        measured: takes the scenario's `Outcome` and returns the value; NaN where a contestant was left out.
-        at_most, at_least: the bounds; one of the two is given.
-        unit: "x" for ratios, else "ms", "s", "MB" or "bytes". "" for a bare number.
+        text: a description for reports.
+        measured: a function that returns the value from the scenario's `Outcome`, NaN if a contestant was skipped.
+        at_most, at_least: the bounds, of which one is given.
+        unit: "x" for ratios, otherwise "ms", "s", "MB" or "bytes". "" for a plain number.
     """
 
     text: str
@@ -65,26 +65,26 @@ class Target:
 
     @property
     def limit(self) -> float:
-        """The bound that was given."""
+        """Return the bound that was given."""
         return self.at_most if math.isfinite(self.at_most) else self.at_least
 
     def is_met_by(self, value: float) -> bool | None:
-        """Whether a value is within the bounds; None for NaN, which means that nothing was measured."""
+        """Return whether a value is within the bounds, or None for NaN, which means that nothing was measured."""
         return None if math.isnan(value) else self.at_least <= value <= self.at_most
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Contestants that run in turn within one run.
+    """Contestants that take turns in one run.
 
     Args:
-        name: for `--scenario` and file names.
-        title: a line for people.
-        entries: the contestants, in the order in which they take turns.
-        floor: label of the one that the others are compared with.
-        targets: what the outcome must show.
-        shows: what the plot draws: "seconds", or the name of a value such as "memory_bytes".
-        note: what to know when reading it, or a function that takes the `Outcome` and says what follows from it.
+        name: the name for `--scenario` and files.
+        title: the title in reports.
+        entries: the contestants, in the order of their turns.
+        floor: the label of the contestant that the others are compared with.
+        targets: the bounds that the results should meet.
+        shows: the value that the plot draws: "seconds", or another one such as "memory_bytes".
+        note: an explanation of the results, or a function that returns it from the `Outcome`.
     """
 
     name: str
@@ -97,10 +97,10 @@ class Scenario:
 
 
 def times(label: str, of: str) -> Callable[[Any], float]:
-    """How many times as long as `of` the contestant takes."""
+    """Return a measurement: the contestant's time divided by that of `of`."""
     return lambda outcome: float(outcome.ratio(label, of).median)
 
 
 def value(label: str, key: str, scale: float = 1.0) -> Callable[[Any], float]:
-    """A measured value of a contestant, scaled to the target's unit."""
+    """Return a measurement: a value of a contestant, scaled to the unit of the target."""
     return lambda outcome: scale * float(outcome.value(label, key))

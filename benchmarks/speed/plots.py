@@ -1,4 +1,4 @@
-"""Pictures to be read at a glance: outcomes go in; a PNG for each scenario, and one for all targets, come out."""
+"""Plots: one PNG file for each scenario, and one for all targets."""
 
 import math
 from collections.abc import Iterable
@@ -9,11 +9,12 @@ from benchmarks.speed.outcome import Outcome, Verdict
 from benchmarks.speed.report import bytes_text, number_text, seconds_text
 
 _OURS, _OTHERS, _FLOOR, _MISSED = "#1b7f5c", "#a9b4c0", "#5b6875", "#c0392b"
-_LOG_FROM = 12  # times between the shortest and the longest bar
+# The ratio of the longest to the shortest bar from which on the scale is logarithmic.
+_LOG_FROM = 12
 
 
 def plot_scenario(outcome: Outcome, path: Path) -> None:
-    """Draws a bar for each contestant, the shortest on top; it says the ratio to the floor and the time, or memory."""
+    """Draw a bar for each contestant, the shortest on top, with its ratio to the floor and time, or its memory."""
     labels = [label for label in outcome.lines if not math.isnan(_length(outcome, label))]
     labels.sort(key=lambda label: _length(outcome, label), reverse=True)
     lengths = [_length(outcome, label) for label in labels]
@@ -32,7 +33,7 @@ def plot_scenario(outcome: Outcome, path: Path) -> None:
 
 
 def plot_targets(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Draws how much of each target's limit is used: a bar that stays below 1 is met."""
+    """Draw the used share of each target's limit. A target with a bar below 1 is met."""
     outcomes = list(outcomes)
     verdicts = [each for outcome in outcomes for each in outcome.verdicts() if each.measured > 0][::-1]
     uses = [_use(each) for each in verdicts]
@@ -43,12 +44,12 @@ def plot_targets(outcomes: Iterable[Outcome], path: Path) -> None:
     axes.axvline(1, color="black", linewidth=1)
     _scale(axes, [*uses, 1.0], [*uses, 1.0])
     _write(axes, uses, [f"{number_text(each.measured)} {each.target.unit}" for each in verdicts])
-    axes.set_xlabel("share of the limit that is used: below 1 is met")
+    axes.set_xlabel("used share of the limit: below 1 is met")
     _save(figure, "Every target", any(outcome.quick for outcome in outcomes), path)
 
 
 def _use(verdict: Verdict) -> float:
-    """The measured value by its limit; turned over where it is to be at least something, so that less is better."""
+    """Return the measured value divided by its limit, or the inverse for a lower limit, so that less is better."""
     share = verdict.measured / verdict.target.limit
     return share if math.isfinite(verdict.target.at_most) else 1 / share
 
@@ -66,7 +67,7 @@ def _figure(bars: list[Any]) -> tuple[Any, Any]:
 
 
 def _scale(axes: Any, lengths: list[float], ends: list[float]) -> None:
-    """Takes a logarithmic scale where bars differ much, and leaves room for what is written at their ends."""
+    """Choose a logarithmic scale if bars differ much, and leave space for the text at their ends."""
     if not lengths:
         return
     shortest, longest = min(lengths), max(ends)
@@ -79,12 +80,12 @@ def _scale(axes: Any, lengths: list[float], ends: list[float]) -> None:
 
 
 def _write(axes: Any, ends: list[float], texts: list[str]) -> None:
-    for place, (end, text) in enumerate(zip(ends, texts, strict=True)):
-        axes.annotate(text, (end, place), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+    for position, (end, text) in enumerate(zip(ends, texts, strict=True)):
+        axes.annotate(text, (end, position), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
 
 
 def _save(figure: Any, title: str, quick: bool, path: Path) -> None:
-    figure.suptitle(f"{title} (quick run: small sizes, measures nothing)" if quick else title)
+    figure.suptitle(f"{title} (quick run with small sizes: the times mean nothing)" if quick else title)
     figure.savefig(path, dpi=130)
 
 

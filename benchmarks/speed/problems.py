@@ -1,4 +1,4 @@
-"""What embedding contestants work on: sizes go in; a table on disk, batches of ids and the rows that train come out."""
+"""The problems of embedding contestants: a table on disk, batches of ids, and the ids that train."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,24 +12,25 @@ from splitembed.split.table import SplitTable
 from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, open_frozen, write_frozen, write_trainable
 
 ZIPF_EXPONENT = 1.2
-NUM_CLASSES = 2  # outputs of the dense head that every contestant trains
+# The number of outputs of the dense head that every contestant trains.
+NUM_CLASSES = 2
 _BLOCK_ROWS = 100_000
-_ROWS_CHECKED = 4  # texts of the first batch
-_EXCHANGES = 4
+_NUM_CHECKED_TEXTS = 4
+_NUM_EXCHANGES = 4
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a problem is.
+    """The sizes of a problem.
 
     Args:
-        num_tokens: rows of the whole table.
-        dim: length of a row.
-        num_trainable: rows that train.
-        batch_size, length: a batch is `(batch_size, length)` ids.
-        num_batches: batches that a contestant goes through again and again.
-        trainable_share: share of the running tokens that are to be trainable.
-        num_distinct: distinct ids in each batch, drawn evenly; None draws Zipf-distributed ids.
+        num_tokens: the number of rows of the whole table.
+        dim: the length of a row.
+        num_trainable: the number of rows that train.
+        batch_size, length: the shape of a batch of ids.
+        num_batches: the number of different batches, which a contestant repeats.
+        trainable_share: the share of trainable tokens in the texts.
+        num_distinct: the number of distinct ids in each batch, drawn evenly. None draws Zipf-distributed ids.
     """
 
     num_tokens: int
@@ -42,7 +43,7 @@ class Sizes:
     num_distinct: int | None = None
 
     def shrunk(self) -> "Sizes":
-        """The same in small: shows that everything runs, and measures nothing."""
+        """Return small sizes of the same kind, for a quick run."""
         distinct = None if self.num_distinct is None else 40
         tokens, trainable = max(self.num_tokens // 500, 400), max(self.num_trainable // 500, 20)
         return replace(
@@ -57,7 +58,7 @@ class Sizes:
         )
 
     def make(self, folder: Path) -> "Problem":
-        """Writes the problem's files into an empty folder: the table as frozen.h5, a split on it, batches of ids."""
+        """Write the problem into an empty folder: the table as frozen.h5, a split on it, and batches of ids."""
         rng = np.random.default_rng(0)
         fingerprint = self.write_table(folder / FROZEN_NAME, rng)
         trainable_ids, batches = _zipf_batches(self, rng) if self.num_distinct is None else _even_batches(self, rng)
@@ -69,7 +70,7 @@ class Sizes:
         return Problem(self, folder)
 
     def write_table(self, path: Path, rng: np.random.Generator) -> str:
-        """Writes the whole table as a frozen.h5, and returns its fingerprint."""
+        """Write the whole table as a frozen.h5, and return its fingerprint."""
         raw = path.with_suffix(".npy")
         rows = np.lib.format.open_memmap(raw, "w+", np.float32, (self.num_tokens, self.dim))
         for start in range(0, len(rows), _BLOCK_ROWS):
@@ -82,71 +83,75 @@ class Sizes:
 
 @dataclass(frozen=True)
 class GloveSizes(Sizes):
-    """A problem whose table is the beginning of real vectors, GloVe 6B 50d: they must lie in the data folder."""
+    """A problem whose table is a part of GloVe 6B 50d, which must be in the data folder."""
 
     def write_table(self, path: Path, rng: np.random.Generator) -> str:
-        """Writes the first rows, and of each the first numbers."""
+        """Write the first numbers of the first rows."""
         _, vectors = glove_50d()
         return write_frozen(path, vectors[: self.num_tokens, : self.dim])
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One table, the ids that train, and batches; every array is read from the folder where it is needed."""
+    """One table, the ids that train, and batches. Every array is read from the folder on first use."""
 
     sizes: Sizes
     folder: Path
 
     @cached_property
     def table(self) -> NDArray[np.float32]:
-        """`(num_tokens, dim)`: every token's row before training, memory-mapped."""
+        """Return the rows of all tokens before training, `(num_tokens, dim)`, memory-mapped."""
         return open_frozen(self.folder / FROZEN_NAME).vectors
 
     @cached_property
     def trainable_ids(self) -> NDArray[np.int64]:
-        """`(num_trainable,)` ids, ascending."""
+        """Return the ids that train, `(num_trainable,)`, ascending."""
         return self.split(mapped=True).trainable_ids
 
     @cached_property
     def is_trainable(self) -> NDArray[np.bool_]:
-        """`(num_tokens,)` bool."""
+        """Return whether each id trains, `(num_tokens,)` bool."""
         mask = np.zeros(self.sizes.num_tokens, bool)
         mask[self.trainable_ids] = True
         return mask
 
     @cached_property
     def batches(self) -> NDArray[np.int32]:
-        """`(num_batches, batch_size, length)` ids."""
+        """Return the ids of all batches, `(num_batches, batch_size, length)`."""
         return np.load(self.folder / "batches.npy")
 
     @cached_property
     def head(self) -> NDArray[np.float32]:
-        """`(dim, NUM_CLASSES)`: the dense head before training."""
+        """Return the dense head before training, `(dim, NUM_CLASSES)`."""
         return np.random.default_rng(1).standard_normal((self.sizes.dim, NUM_CLASSES), dtype=np.float32)
 
     def split(self, mapped: bool) -> SplitTable:
-        """The split: on the table in its file, or with the frozen rows in memory."""
+        """Return the split, with the frozen rows mapped from their file or in memory."""
         if mapped:
             return SplitTable.open(self.folder)
         return SplitTable.from_matrix(self.table, self.trainable_ids)
 
     @property
     def question(self) -> NDArray[np.int32]:
-        """Ids that every contestant must answer before it is timed."""
-        return self.batches[0][:_ROWS_CHECKED]
+        """Return the ids whose rows are checked before a contestant is timed."""
+        return self.batches[0][:_NUM_CHECKED_TEXTS]
 
     def check(self, answer: NDArray[np.float32]) -> None:
-        """Raises unless the answer is NumPy's, to the bit."""
+        """Check that a contestant's rows are those of NumPy, to the bit.
+
+        Raises:
+            AssertionError: they are not.
+        """
         if not np.array_equal(answer, self.table[self.question]):
             raise AssertionError("The embedded rows are not those of the table.")
 
     def facts(self) -> dict[str, float]:
-        """What a batch is like, for the report."""
+        """Return a description of the batches, for the report."""
         in_batch = [self.is_trainable[batch] for batch in self.batches]
         return {
-            "trainable share of running tokens": float(np.mean(in_batch)),
-            "distinct ids a batch": float(np.mean([len(np.unique(batch)) for batch in self.batches])),
-            "distinct trainable ids a batch": float(
+            "share of trainable tokens": float(np.mean(in_batch)),
+            "distinct ids per batch": float(np.mean([len(np.unique(batch)) for batch in self.batches])),
+            "distinct trainable ids per batch": float(
                 np.mean([len(np.unique(batch[mask])) for batch, mask in zip(self.batches, in_batch, strict=True)])
             ),
         }
@@ -161,7 +166,7 @@ def _zipf_batches(sizes: Sizes, rng: np.random.Generator) -> tuple[NDArray[np.in
 
 
 def _even_batches(sizes: Sizes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each batch has exactly `num_distinct` ids, its share of trainable ones among them, each at least once."""
+    """Draw batches with exactly `num_distinct` ids, of which `trainable_share` train, each at least once."""
     assert sizes.num_distinct is not None
     ids = rng.permutation(sizes.num_tokens)
     trainable, frozen = np.sort(ids[: sizes.num_trainable]), ids[sizes.num_trainable :]
@@ -176,23 +181,25 @@ def _even_batches(sizes: Sizes, rng: np.random.Generator) -> tuple[NDArray[np.in
 
 
 def zipf_ranks(num_ranks: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draws ranks below `num_ranks`, rank r with probability proportional to (r + 1) ** -1.2.
+    """Draw ranks below `num_ranks`, rank r with a probability proportional to (r + 1) ** -1.2.
 
     >>> ranks = zipf_ranks(1000, 10_000, np.random.default_rng(0))
     >>> print(len(ranks), ranks.max() < 1000, np.bincount(ranks).argmax())
     10000 True 0
     """
     ranks = np.empty(0, np.int64)
-    while len(ranks) < count:  # a draw beyond the last rank is drawn again
+    # Ranks beyond the last one are drawn again.
+    while len(ranks) < count:
         drawn = rng.zipf(ZIPF_EXPONENT, count) - 1
         ranks = np.concatenate([ranks, drawn[drawn < num_ranks]])
     return ranks[:count]
 
 
 def trainable_ranks(num_ranks: int, num_trainable: int, share: float) -> NDArray[np.int64]:
-    """Picks ranks that weigh the share together: evenly spaced ones, from the first on with which they weigh no more.
+    """Choose evenly spaced ranks whose probabilities add up to the share.
 
-    What is still missing is made up by exchanging a few of the rarest for more frequent ones.
+    The first rank is the smallest one with which they do not exceed the share. Then a few of the rarest ranks are
+    exchanged for more frequent ones, to come closer to it.
 
     >>> ranks = trainable_ranks(400_000, 20_000, share=0.05)
     >>> weights = np.arange(1, 400_001) ** -1.2
@@ -200,12 +207,12 @@ def trainable_ranks(num_ranks: int, num_trainable: int, share: float) -> NDArray
     20000 0.05
 
     Args:
-        num_ranks: ranks there are.
-        num_trainable: ranks to pick.
-        share: of the running tokens.
+        num_ranks: the number of all ranks.
+        num_trainable: the number of ranks to choose.
+        share: the intended share of the tokens in the texts.
 
     Returns:
-        `(num_trainable,)` distinct ranks, ascending; where the rarest already weigh more than the share, those.
+        `(num_trainable,)` distinct ranks, ascending. If even the rarest exceed the share, these.
     """
     weights = np.arange(1, num_ranks + 1, dtype=np.float64) ** -ZIPF_EXPONENT
     weights /= weights.sum()
@@ -218,7 +225,7 @@ def trainable_ranks(num_ranks: int, num_trainable: int, share: float) -> NDArray
             last = middle
     is_picked = np.zeros(num_ranks, bool)
     is_picked[_spaced(first, num_ranks, num_trainable)] = True
-    for _ in range(_EXCHANGES):
+    for _ in range(_NUM_EXCHANGES):
         fits = ~is_picked & (weights <= share - weights[is_picked].sum())
         if fits.any():
             is_picked[np.flatnonzero(is_picked)[-1]] = False

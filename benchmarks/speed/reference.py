@@ -1,4 +1,4 @@
-"""The training step that every contestant does, in NumPy: table, ids and head go in; loss and gradient come out.
+"""The training step of all contestants in NumPy.
 
 The rows of each text are averaged, the head maps the mean to `NUM_CLASSES` outputs, and the loss is their mean square.
 """
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 def loss_and_gradient(
     table: NDArray[np.float32], ids: NDArray[np.int32], head: NDArray[np.float32]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Computes the loss of a batch and its gradient by the table's rows.
+    """Return the loss of a batch, and its gradient with respect to the table.
 
     >>> table, head = np.ones((3, 1), np.float32), np.ones((1, 2), np.float32)
     >>> loss, gradient = loss_and_gradient(table, np.array([[0, 0, 2, 2]]), head)
@@ -23,7 +23,7 @@ def loss_and_gradient(
         head: `(dim, NUM_CLASSES)`.
 
     Returns:
-        The loss, and `(num_tokens, dim)`, with what repeated ids add up to.
+        The loss, and the gradient `(num_tokens, dim)`, in which repeated ids are summed.
     """
     outputs = table[ids].astype(np.float64).mean(axis=1) @ head
     by_mean = 2 * outputs / outputs.size @ head.T

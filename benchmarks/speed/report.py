@@ -1,4 +1,4 @@
-"""What scenarios came to, for people and programs: outcomes go in; a terminal table, Markdown and JSON come out."""
+"""The results of scenarios as a table in the terminal, as Markdown and as JSON."""
 
 import dataclasses
 import json
@@ -10,32 +10,33 @@ from rich.table import Table
 
 from benchmarks.speed.outcome import Line, Outcome, Verdict
 
-_COLUMNS = {  # of a line's values, those that have a column of their own
+# The values that have a column, with its title.
+_COLUMNS = {
     "memory_bytes": "peak memory",
-    "batch_bytes": "a batch's memory",
+    "batch_bytes": "memory per batch",
     "checkpoint_bytes": "checkpoint",
     "frozen_rows_moved": '"frozen" rows moved',
-    "growth_beside_remap_bytes": "growth beside remap",
-    "growth_beside_weight_bytes": "beside remap and weight",
+    "growth_without_remap_bytes": "growth without remap",
+    "growth_without_weight_bytes": "without remap and weight",
     "file_pages_bytes": "file pages",
     "pss_bytes": "PSS",
     "touched_bytes": "touched",
     "frozen_bytes": "frozen rows",
-    "mean_row_error": "mean error of a row",
-    "worst_row_error": "worst",
-    "cosine_distance": "1 - least cosine",
+    "mean_row_error": "mean row error",
+    "worst_row_error": "worst row error",
+    "cosine_distance": "1 - smallest cosine",
 }
 LEGEND = (
-    "Time: median of one step over the contestant's turns. x floor: the ratio to the floor's time, turn by turn, "
-    "median and quartiles. Peak memory: anonymous memory of a fresh process above its imports, while the contestant is "
-    "made and takes its first steps; a batch's memory: the part of it that whole batches add once a single text has "
-    'passed. Checkpoint: weights and optimizer slots. "Frozen" rows moved: after steps with '
-    "momentum and weight decay. Rows, losses and a step of SGD were checked against NumPy before anyone was timed."
+    "Time: median time of one step over all turns. x floor: the ratio to the time of the floor, taken turn by turn, as "
+    "median and quartiles. Peak memory: anonymous memory of a new process, without its imports, while the contestant "
+    "is made and takes its first steps. Memory per batch: the growth from a batch of a single text to whole batches. "
+    'Checkpoint: weights and optimizer slots. "Frozen" rows moved: whether they changed after steps with momentum and '
+    "weight decay. Rows, losses and a step of SGD were checked against NumPy before the measurement."
 )
 
 
 def seconds_text(seconds: float) -> str:
-    """Writes a time.
+    """Format a time.
 
     >>> [seconds_text(each) for each in (0.00123, 0.25, 12.5, math.nan)]
     ['1.23 ms', '250 ms', '12.5 s', '-']
@@ -46,7 +47,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def number_text(number: float) -> str:
-    """Writes a number with three digits, or all of them if it is large.
+    """Format a number with three digits, or with all of them if it is large.
 
     >>> [number_text(each) for each in (1.2345, 0.01, 98765.4)]
     ['1.23', '0.01', '98,765']
@@ -55,7 +56,7 @@ def number_text(number: float) -> str:
 
 
 def bytes_text(num_bytes: float) -> str:
-    """Writes a size in megabytes.
+    """Format a size in megabytes.
 
     >>> bytes_text(1_500_000), bytes_text(250_000_000)
     ('1.5 MB', '250 MB')
@@ -64,7 +65,7 @@ def bytes_text(num_bytes: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Writes a measured value: whole numbers are bytes, others are as they are, facts are yes or no.
+    """Format a measured value: an integer is a number of bytes, a bool is yes or no.
 
     >>> [value_text(each) for each in (1_500_000, 0.00123, True, None)]
     ['1.5 MB', '0.00123', 'yes', '-']
@@ -77,7 +78,7 @@ def value_text(value: Any) -> str:
 
 
 def ratio_text(outcome: Outcome, label: str) -> str:
-    """Writes a contestant's ratio to the floor, with its quartiles."""
+    """Format the ratio of a contestant to the floor, with its quartiles."""
     median, lower, upper = outcome.ratio_to_floor(label)
     if label == outcome.scenario.floor:
         return "1 (floor)"
@@ -87,7 +88,7 @@ def ratio_text(outcome: Outcome, label: str) -> str:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """Writes a target, what was measured, and the verdict."""
+    """Format a target, the measured value and the verdict."""
     word = {True: "MET", False: "NOT MET", None: "not judged"}[verdict.is_met]
     measured = (
         "not measured" if math.isnan(verdict.measured) else f"{number_text(verdict.measured)} {verdict.target.unit}"
@@ -96,7 +97,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def rows_of(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows of a scenario's table, as text."""
+    """Return the header and the rows of a scenario's table, as text."""
     shown = [key for key in _COLUMNS if any(key in line.values for line in outcome.lines.values())]
     header = ["contestant", "time", "x floor", *(_COLUMNS[key] for key in shown)]
     return header, [_cells(outcome, line, shown) for line in outcome.lines.values()]
@@ -110,7 +111,7 @@ def _cells(outcome: Outcome, line: Line, shown: list[str]) -> list[str]:
 
 
 def as_table(outcome: Outcome) -> Table:
-    """Makes the terminal's table."""
+    """Return the table for the terminal."""
     header, rows = rows_of(outcome)
     caption = "\n".join([*map(verdict_text, outcome.verdicts()), *filter(None, [outcome.note])])
     table = Table(title=outcome.scenario.title, caption=caption, caption_justify="left", title_justify="left")
@@ -122,12 +123,12 @@ def as_table(outcome: Outcome) -> Table:
 
 
 def as_markdown(outcomes: Iterable[Outcome], environment: dict[str, str]) -> str:
-    """Makes the report: verdicts first, then each scenario with its table, its picture, and facts about its sizes."""
+    """Return the report: all verdicts, then each scenario with its table, plot and a description of its batches."""
     outcomes = list(outcomes)
     verdicts = [verdict_text(verdict) for outcome in outcomes for verdict in outcome.verdicts()]
-    blocks = ["# splitembed bench", ", ".join(f"{name} {found}" for name, found in environment.items())]
+    blocks = ["# Speed and memory", ", ".join(f"{name} {found}" for name, found in environment.items())]
     if any(outcome.quick for outcome in outcomes):
-        blocks.append("**A quick run on small sizes: it shows that everything runs, and measures nothing.**")
+        blocks.append("**A quick run with small sizes: it shows that everything runs, and its times mean nothing.**")
     blocks += ["![every target](targets.png)", _bullets(verdicts), LEGEND, *map(_section, outcomes)]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -144,7 +145,7 @@ def _section(outcome: Outcome) -> str:
         "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table),
         f"![{outcome.scenario.name}]({outcome.scenario.name}.png)",
         outcome.note,
-        _bullets([*facts, f"load average before: {outcome.load_average:.2f}"]),
+        _bullets([*facts, f"load average at the start: {outcome.load_average:.2f}"]),
     ]
     return "\n\n".join(filter(None, blocks))
 
@@ -154,7 +155,7 @@ def _bullets(texts: list[str]) -> str:
 
 
 def as_json(outcomes: Iterable[Outcome], environment: dict[str, str]) -> str:
-    """Everything measured: each turn's seconds, values in bytes, sizes, verdicts; NaN is null."""
+    """Return all measurements as JSON: the seconds of each turn, values in bytes, sizes and verdicts. NaN is null."""
     return (
         json.dumps({"environment": environment, "scenarios": [_plain(outcome) for outcome in outcomes]}, indent=2)
         + "\n"

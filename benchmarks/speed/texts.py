@@ -1,4 +1,4 @@
-"""What readers of vector files work on: sizes go in; the same vectors as GloVe text and as word2vec binary come out."""
+"""The problems of readers of vector files: the same vectors as GloVe text and as word2vec binary."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,18 +15,18 @@ _NUM_CHECKED = 7
 
 @dataclass(frozen=True)
 class TextSizes:
-    """How large a file of vectors is; `vocabulary_share` of its words are wanted."""
+    """The sizes of a vector file, and the share of its words in the vocabulary."""
 
     num_words: int
     dim: int
     vocabulary_share: float = 0.05
 
     def shrunk(self) -> "TextSizes":
-        """The same in small: shows that everything runs, and measures nothing."""
+        """Return small sizes of the same kind, for a quick run."""
         return replace(self, num_words=max(self.num_words // 500, 200), dim=8)
 
     def make(self, folder: Path) -> "TextProblem":
-        """Writes vectors.txt, with the five decimals that GloVe's files have, and vectors.bin into an empty folder."""
+        """Write vectors.txt, with five decimals as in GloVe files, and vectors.bin into an empty folder."""
         words = made_up_words(self.num_words)
         vectors = _rounded_vectors(self.num_words, self.dim)
         with (folder / "vectors.txt").open("wb") as file:
@@ -42,44 +42,48 @@ class TextSizes:
 
     @property
     def spacing(self) -> int:
-        """Rows from one wanted word to the next."""
+        """Return the number of rows from one word of the vocabulary to the next."""
         return round(1 / self.vocabulary_share)
 
 
 @dataclass(frozen=True)
 class TextProblem:
-    """A file of vectors in two formats, and the words that are wanted of it."""
+    """A vector file in two formats, and a vocabulary."""
 
     sizes: TextSizes
     folder: Path
 
     @property
     def text(self) -> Path:
-        """The vectors as GloVe text."""
+        """Return the path of the GloVe text."""
         return self.folder / "vectors.txt"
 
     @property
     def binary(self) -> Path:
-        """The vectors as word2vec binary."""
+        """Return the path of the word2vec binary file."""
         return self.folder / "vectors.bin"
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The wanted words, spread evenly over the file."""
+        """Return the vocabulary: words that are evenly spaced in the file."""
         return (self.folder / "vocabulary.txt").read_text().split("\n")
 
     @property
     def question(self) -> list[str]:
-        """Words whose rows every contestant must tell before it is timed."""
+        """Return the words whose rows are checked before a contestant is timed."""
         return self.vocabulary[:: self._stride]
 
     def check(self, answer: NDArray[np.float32]) -> None:
-        """Raises unless the answer is the rows as written; the last bit may differ: not every parser rounds right."""
+        """Check a contestant's rows. The last bit may differ, because some parsers do not round correctly.
+
+        Raises:
+            AssertionError: they are not the rows of the file.
+        """
         rows = np.load(self.folder / "vectors.npy", mmap_mode="r")[:: self.sizes.spacing][:: self._stride]
         np.testing.assert_allclose(answer, rows, rtol=2e-7, err_msg="The rows read are not those of the file.")
 
     def facts(self) -> dict[str, float]:
-        """How large the files are, for the report."""
+        """Return the sizes of the files, for the report."""
         return {f"{path.name}, MB": path.stat().st_size / 1e6 for path in (self.text, self.binary)}
 
     @property
@@ -88,7 +92,7 @@ class TextProblem:
 
 
 def made_up_words(count: int) -> list[str]:
-    """Distinct words of three to eleven letters.
+    """Return distinct words of three or more letters.
 
     >>> words = made_up_words(5000)
     >>> len(set(words)), min(map(len, words)) >= 3
@@ -104,7 +108,7 @@ def made_up_words(count: int) -> list[str]:
 
 
 def _base_26(number: int) -> str:
-    """The number in letters, after an apostrophe that keeps words of different lengths apart."""
+    """Return the number in letters, after an apostrophe that separates it from the letters before it."""
     digits = ""
     while number or not digits:
         number, digit = divmod(number, 26)

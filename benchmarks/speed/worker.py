@@ -1,7 +1,4 @@
-"""A contestant in a process of its own: an entry and a problem go in; what it costs comes out.
-
-Nothing that others import or allocate is in its memory, and the process that asks holds no framework at all.
-"""
+"""A contestant in its own process, so that its memory contains nothing of the other contestants."""
 
 import gc
 import importlib
@@ -17,27 +14,28 @@ from benchmarks.accuracy.memory import PeakMemory
 from benchmarks.speed.plan import Entry
 
 _CONTESTANTS = "benchmarks.speed.contestants"
-_here: dict[str, Any] = {}  # in the worker's process: the contestant
+# In the process of the worker, this holds its contestant.
+_here: dict[str, Any] = {}
 
 
 class Started(NamedTuple):
-    """What a contestant came to when it was made and checked: values for the report, and seconds of a warm step."""
+    """The result of the start: values for the report, and the seconds of one step."""
 
     values: dict[str, Any]
     seconds: float
 
 
 class Worker:
-    """A fresh process that holds one contestant until the block ends.
+    """A new process with one contestant, which ends with the `with` block.
 
     Args:
-        log: the file that gets what frameworks write on standard error.
+        log: the file for the standard error of the process.
     """
 
     def __init__(self, log: Path) -> None:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_write_errors_to, initargs=(log,))
-        self._steps_a_turn = 1
+        self._steps_per_turn = 1
 
     def __enter__(self) -> "Worker":
         return self
@@ -48,23 +46,23 @@ class Worker:
         self._pool.shutdown()
 
     def start(self, entry: Entry, problem: Any) -> Started:
-        """Makes the contestant, measures its memory over its first steps, and checks what it computes.
+        """Make the contestant, measure the memory of its first steps, and check its results.
 
         Raises:
-            AssertionError: it computes something else than the problem asks.
+            AssertionError: its results are wrong.
         """
         return self._pool.submit(start, entry, problem).result()
 
-    def set_steps_a_turn(self, num_steps: int) -> None:
-        """Sets how many steps the contestant runs at each of its turns."""
-        self._steps_a_turn = num_steps
+    def set_steps_per_turn(self, num_steps: int) -> None:
+        """Set the number of steps in each turn."""
+        self._steps_per_turn = num_steps
 
     def take_turn(self) -> float:
-        """Runs the steps of one turn, and returns the seconds that one took."""
-        return self._pool.submit(_time, self._steps_a_turn).result()
+        """Run one turn, and return the seconds per step."""
+        return self._pool.submit(_time, self._steps_per_turn).result()
 
     def last_values(self) -> dict[str, Any]:
-        """Asks for what can be measured only while all contestants are there."""
+        """Return the values that are measured after all turns, while all contestants are still running."""
         return self._pool.submit(_last_values).result()
 
 
@@ -74,7 +72,7 @@ def _write_errors_to(log: Path) -> None:
 
 
 def start(entry: Entry, problem: Any) -> Started:
-    """Does `Worker.start` in the process at hand."""
+    """Make, measure and check the contestant in the current process."""
     module, name = entry.contestant.split(".")
     kind = getattr(importlib.import_module(f"{_CONTESTANTS}.{module}"), name)
     kind.warm_up()
@@ -90,9 +88,9 @@ def start(entry: Entry, problem: Any) -> Started:
 
 
 def _time(num_steps: int) -> float:
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     _here["contestant"].run(num_steps)
-    return (time.perf_counter() - began) / num_steps
+    return (time.perf_counter() - start_time) / num_steps
 
 
 def _last_values() -> dict[str, Any]:

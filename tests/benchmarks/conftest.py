@@ -1,4 +1,4 @@
-"""Archives of made-up packages in the place of fetched ones."""
+"""Fixtures: small archives that replace the downloaded packages."""
 
 import zipfile
 
@@ -18,10 +18,10 @@ def no_pip(monkeypatch):
 
 
 @pytest.fixture
-def place_archive(data_folder, no_pip, monkeypatch):
-    """Put a made-up wheel in the place of a real one, its own sum recorded."""
+def write_archive(data_folder, no_pip, monkeypatch):
+    """Return a function that writes a small wheel to the path of a real one, and records its checksum."""
 
-    def place(name, members):
+    def write(name, members):
         path = packages.archive_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w") as archive:
@@ -30,4 +30,4 @@ def place_archive(data_folder, no_pip, monkeypatch):
         monkeypatch.setitem(packages.PACKAGES, name, packages.PACKAGES[name]._replace(sha256=packages.sha256_of(path)))
         return path
 
-    return place
+    return write

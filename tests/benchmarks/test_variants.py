@@ -1,4 +1,4 @@
-"""Contestants on bags of ids and on rounded rows: their checks can fail, and their errors are NumPy's."""
+"""Contestants with bags of ids and with rounded rows, compared with NumPy, and notes of scenarios."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def problem(tmp_path_factory):
     return SMALL.make(tmp_path_factory.mktemp("problem"))
 
 
-def test_rows_of_bags_are_rows_and_means_are_means(problem):
+def test_rows_and_means_of_bags_agree_with_numpy(problem):
     contestant = Combiner(problem, "pool")
     contestant.take_first_steps()
     np.testing.assert_array_equal(contestant.answer(), problem.table[problem.question])
@@ -27,8 +27,9 @@ def test_rows_of_bags_are_rows_and_means_are_means(problem):
 def test_wrong_means_are_found(problem):
     contestant = Combiner(problem, "pool")
     contestant.take_first_steps()
-    contestant.means_before = contestant.means_before * 200  # sums in the place of means
-    with pytest.raises(AssertionError, match="The means are not NumPy"):
+    # Sums instead of means.
+    contestant.means_before = contestant.means_before * 200
+    with pytest.raises(AssertionError, match="The means differ from NumPy"):
         contestant.values({})
 
 
@@ -36,7 +37,7 @@ def test_wrong_means_are_found(problem):
     ("dtype", "bytes_a_row", "error"),
     [("float32", 32, 0), ("float16", 16, 5e-4), ("bfloat16", 16, 4e-3), ("int8", 12, 2e-2)],
 )
-def test_rounded_rows_weigh_and_err_as_they_must(problem, dtype, bytes_a_row, error):
+def test_bytes_and_errors_of_rounded_rows_agree_with_numpy(problem, dtype, bytes_a_row, error):
     contestant = Narrowed(problem, "forward", dtype=dtype)
     contestant.take_first_steps()
     assert (contestant.answer() is None) == (dtype != "float32")
@@ -46,7 +47,7 @@ def test_rounded_rows_weigh_and_err_as_they_must(problem, dtype, bytes_a_row, er
     exact, stored = problem.table[ids], contestant.rows(ids[None])[0]
     errors = [np.linalg.norm(a - b) / np.linalg.norm(a) for a, b in zip(exact, stored, strict=True)]
     cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(exact, stored, strict=True)]
-    # float32 against float64
+    # float32 is compared with float64.
     assert found["worst_row_error"] == pytest.approx(max(errors), rel=1e-3)
     assert found["mean_row_error"] == pytest.approx(np.mean(errors), rel=1e-3)
     assert found["cosine_distance"] == pytest.approx(1 - min(cosines), abs=3e-7)
@@ -54,23 +55,23 @@ def test_rounded_rows_weigh_and_err_as_they_must(problem, dtype, bytes_a_row, er
     assert (found["worst_row_error"] > 0) == (dtype != "float32")
 
 
-def test_rows_that_are_not_those_of_the_split_are_refused(problem):
+def test_wrong_widened_rows_are_found(problem):
     contestant = Narrowed(problem, "forward", dtype="int8")
     contestant.take_first_steps()
     contestant.rows_before = contestant.rows_before + np.float32(1e-6)
-    with pytest.raises(AssertionError, match="not those of NumPy"):
+    with pytest.raises(AssertionError, match="differ from NumPy"):
         contestant.answer()
 
 
 @pytest.mark.parametrize(
     ("adam", "advice"),
     [
-        ((0.0011, 0.0012, 0.0014), "either will do"),
-        ((0.0011, 0.004, 0.2), "from 100,000 trainable rows on take LazyAdam"),
-        ((0.01, 0.04, 0.2), "from 20,000 trainable rows on take LazyAdam"),
+        ((0.0011, 0.0012, 0.0014), "both are equally good"),
+        ((0.0011, 0.004, 0.2), "use LazyAdam from 100,000 trainable rows on"),
+        ((0.01, 0.04, 0.2), "use LazyAdam from 20,000 trainable rows on"),
     ],
 )
-def test_advice_follows_from_what_was_measured(adam, advice):
+def test_advice_follows_from_the_measured_times(adam, advice):
     scenario = SCENARIOS["trainable-rows"]
     labels = [entry.label for entry in scenario.entries]
     seconds = dict(zip(labels, (0.001, 0.001, 0.001, *adam), strict=True))
@@ -82,14 +83,14 @@ def test_advice_follows_from_what_was_measured(adam, advice):
 
 
 @pytest.mark.parametrize(("task", "weight"), [("open", 0), ("layer", 4 * SMALL.num_trainable * SMALL.dim)])
-def test_growth_is_told_beside_the_remap_and_beside_the_weight_as_well(problem, task, weight):
+def test_memory_growth_is_reported_without_remap_and_without_weight(problem, task, weight):
     contestant = Opening(problem, task)
     np.testing.assert_array_equal(contestant.answer(), problem.table[problem.question])
     contestant.growth = 1_000_000
     found = contestant.values({})
-    assert found["growth_beside_remap_bytes"] == 1_000_000 - 4 * SMALL.num_tokens
-    assert found["growth_beside_weight_bytes"] == found["growth_beside_remap_bytes"] - weight
+    assert found["growth_without_remap_bytes"] == 1_000_000 - 4 * SMALL.num_tokens
+    assert found["growth_without_weight_bytes"] == found["growth_without_remap_bytes"] - weight
 
 
-def test_a_note_may_be_plain_text():
+def test_a_note_can_be_plain_text():
     assert Outcome(SCENARIOS["opening"], {}).note.startswith("20,000 trainable rows are 8 MB")

@@ -1,4 +1,4 @@
-"""Real data, where `make data` has fetched it."""
+"""A marker for tests on the real data that `make data` downloads."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from benchmarks.data import packages
 
 
 def needs_data(*names: str) -> pytest.MarkDecorator:
-    """Skip a test where one of the named packages is not in the data folder."""
+    """Skip a test if one of the named packages is not in the data folder."""
     missing = [name for name in names if not packages.archive_path(name).exists()]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not fetched: `make data` fetches it")
+    return pytest.mark.skipif(bool(missing), reason=f"missing data: {', '.join(missing)}; `make data` downloads them")

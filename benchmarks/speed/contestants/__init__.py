@@ -1,1 +1,1 @@
-"""One small file for each way to do the job; each class here is made and timed in a process of its own."""
+"""The methods that are compared, in one small file each. Each class runs in its own process."""

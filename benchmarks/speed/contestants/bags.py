@@ -1,4 +1,4 @@
-"""Bags of ids on TensorFlow: the layer's combiner, and TensorFlow's own sparse look-up."""
+"""Bags of ids on TensorFlow: the combiner of the layer, and TensorFlow's sparse lookup."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from splitembed.layers.embedding import SplitEmbedding
 
 
 class Combiner(OneRowABag, Ours):
-    """`SplitEmbedding` with `combiner="mean"`, which never lays the rows of a batch out."""
+    """`SplitEmbedding` with `combiner="mean"`, which never stores a row for each id."""
 
     def make_layer(self, problem: Problem) -> keras.layers.Layer:
         layer = SplitEmbedding(problem.split(self.mapped), combiner="mean")
@@ -22,7 +22,7 @@ class Combiner(OneRowABag, Ours):
 
 
 class SparseLookup(OneRowABag, Floor):
-    """`tf.nn.embedding_lookup_sparse` from one plain constant."""
+    """`tf.nn.embedding_lookup_sparse` from one constant."""
 
     def embed(self, ids: Any) -> Any:
         return tf.nn.embedding_lookup_sparse(self.table, tf.RaggedTensor.from_tensor(ids), None, combiner="mean")

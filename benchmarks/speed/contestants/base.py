@@ -1,4 +1,4 @@
-"""What the harness asks of a contestant, and what training contestants of every framework share."""
+"""The base classes of contestants: for any task, and for training in any framework."""
 
 import tempfile
 from collections.abc import Mapping
@@ -17,30 +17,30 @@ _FIRST_STEPS = 5
 
 
 class Contestant:
-    """Something that can be run again and again: `run` is what is timed."""
+    """A task that can be repeated. The time of `run` is measured."""
 
     @staticmethod
     def warm_up() -> None:
-        """Does what is not to count as the contestant's memory; imports are done by then."""
+        """Run the code whose memory does not count as the contestant's. The module is already imported."""
 
     def run(self, num_steps: int) -> None:
-        """Does the task that many times."""
+        """Repeat the task."""
         raise NotImplementedError
 
     def take_first_steps(self) -> None:
-        """Runs while peak memory is watched."""
+        """Take the steps during which peak memory is measured."""
         self.run(1)
 
     def answer(self) -> NDArray[np.float32] | None:
-        """What the problem checks, asked after the first steps; None where there is nothing to be checked."""
+        """Return the rows that the problem checks after the first steps, or None if there is nothing to check."""
         return None
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Further values for the report, measured once."""
+        """Return further values for the report, measured once."""
         return {}
 
     def last_values(self) -> dict[str, Any]:
-        """Values measured when all contestants have run and are still there."""
+        """Return values that are measured after all turns, while all contestants are still running."""
         return {}
 
 
@@ -48,17 +48,19 @@ class TrainingContestant(Contestant):
     """An embedding, a dense head, a loss and an optimizer.
 
     Tasks are "forward", "pool" (a forward pass, and the mean of each text's rows), "step" and, for layers, "fit".
-    Subclasses give `batches`, `forward(number)` and `step(number)` on one of them, `rows(ids)`, and `checkpoint(path)`.
+    Subclasses define `batches`, `forward(number)` and `step(number)` for one batch, `rows(ids)`, and
+    `checkpoint(path)`.
 
     Args:
-        problem: the table, the batches, and which ids train.
-        task: what `run` does.
-        optimizer: a name that the framework's subclass knows.
-        learning_rate: in all steps that are timed, small enough not to matter.
-        weight_decay: 0 for none.
+        problem: the table, the batches, and the ids that train.
+        task: the task of `run`.
+        optimizer: a name that the subclass of the framework knows.
+        learning_rate: the learning rate. It does not affect the time.
+        weight_decay: the weight decay, 0 for none.
     """
 
-    trains = True  # False where all rows are frozen
+    # False if all rows are frozen.
+    trains = True
     batches: list[Any]
 
     def __init__(
@@ -74,13 +76,13 @@ class TrainingContestant(Contestant):
         self.optimizer_name, self.learning_rate, self.weight_decay = optimizer, learning_rate, weight_decay
 
     def run(self, num_steps: int) -> None:
-        """Forward passes or training steps, through the batches and round again."""
+        """Run forward passes or training steps, on one batch after the other."""
         do = {"forward": self.forward, "pool": self.forward, "step": self.step}[self.task]
         for number in range(num_steps):
             do(number % self.problem.sizes.num_batches)
 
     def take_first_steps(self) -> None:
-        """Keeps the rows as they are before training; runs on one text, which makes all that lasts; then on batches."""
+        """Keep the rows before training, run on one text, then measure the memory that whole batches add."""
         self.rows_before = self.rows(self.problem.question)
         whole, self.batches = self.batches, [self.batches[0][:1]]
         self.run(1)
@@ -90,33 +92,33 @@ class TrainingContestant(Contestant):
         self.growth = peak.growth
 
     def answer(self) -> NDArray[np.float32] | None:
-        """The rows of the problem's question, from before training."""
+        """Return the rows of the problem's question, from before training."""
         return self.rows_before
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Says what a batch takes; checks a training step, measures the checkpoint, and whether frozen rows move."""
-        beside = {} if self.task == "fit" else {"batch_bytes": self.growth}
+        """Return the memory per batch, the checkpoint's size and whether frozen rows move, after checking a step."""
+        memory = {} if self.task == "fit" else {"batch_bytes": self.growth}
         if self.task in ("forward", "pool"):
-            return beside
+            return memory
         make = partial(type(self), **options)
         check_step(make)
         with tempfile.TemporaryDirectory() as folder:
             self.checkpoint(Path(folder, "checkpoint"))
             num_bytes = sum(path.stat().st_size for path in Path(folder).iterdir())
-        return {**beside, "checkpoint_bytes": num_bytes, "frozen_rows_moved": frozen_rows_moved(make)}
+        return {**memory, "checkpoint_bytes": num_bytes, "frozen_rows_moved": frozen_rows_moved(make)}
 
     def forward(self, number: int) -> Any:
-        """Embeds a batch."""
+        """Embed a batch."""
         raise NotImplementedError
 
     def step(self, number: int) -> float:
-        """Trains on a batch, and returns the loss from before the update."""
+        """Train on a batch, and return the loss before the update."""
         raise NotImplementedError
 
     def rows(self, ids: NDArray[Any]) -> NDArray[np.float32]:
-        """`ids.shape + (dim,)`: the rows as they are now."""
+        """Return the current rows of ids, `(*ids.shape, dim)`."""
         raise NotImplementedError
 
     def checkpoint(self, path: Path) -> None:
-        """Writes what a training checkpoint holds: the weights, trained or not, and the optimizer's slots."""
+        """Write the contents of a training checkpoint: all weights, and the optimizer's slots."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""Reading files of vectors: tasks "vocabulary" (the wanted words of a text), "whole" (all of it, into a frozen.h5),
-"read" (all of it, into memory), "binary" (all of a word2vec file).
+"""Readers of vector files.
 
-Every contestant starts from a file that the system has in its cache.
+The tasks are "vocabulary" (the words of a vocabulary from a text file), "whole" (a text file into a frozen.h5), "read"
+(a text file into memory) and "binary" (a word2vec file into memory). The file is always in the system's cache.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 class _Reader(Contestant):
-    """Keeps what was read last; `rows_of` looks words up in it."""
+    """A reader that keeps its last result, in which `rows_of` looks words up."""
 
     def __init__(self, problem: TextProblem, task: str) -> None:
         self.problem, self.task = problem, task
@@ -30,30 +30,31 @@ class _Reader(Contestant):
 
     def run(self, num_steps: int) -> None:
         for _ in range(num_steps):
-            self.kept = None  # memory holds one result, not two
+            # Free the last result first, so that peak memory contains only one.
+            self.kept = None
             self.kept = self.read()
 
     def read(self) -> Any:
-        """Reads once."""
+        """Read the file once."""
         raise NotImplementedError
 
     def answer(self) -> NDArray[np.float32] | None:
         return self.rows_of(self.problem.question)
 
     def rows_of(self, words: list[str]) -> NDArray[np.float32] | None:
-        """`(num_words, dim)`, or None if what was read are mere bytes."""
+        """Return the rows of words, `(num_words, dim)`, or None for a reader of bytes."""
         return None
 
 
 class WholeFile(_Reader):
-    """The file's bytes, into memory: the floor."""
+    """The floor: read the bytes of the file into memory."""
 
     def read(self) -> bytes:
         return self.path.read_bytes()
 
 
 class InBlocks(_Reader):
-    """The file's bytes, a megabyte at a time into the same memory, and forgotten."""
+    """Read the bytes of the file in blocks of a megabyte, into the same memory."""
 
     def read(self) -> None:
         block = bytearray(_BLOCK)
@@ -63,7 +64,7 @@ class InBlocks(_Reader):
 
 
 class WordsAlone(_Reader):
-    """The words of a word2vec file, cut out, decoded and put into a set: no row is read."""
+    """Read only the words of a word2vec file, into a set."""
 
     def read(self) -> set[str]:
         record = re.compile(b" .{%d}\n" % (4 * self.problem.sizes.dim), re.DOTALL)
@@ -72,7 +73,7 @@ class WordsAlone(_Reader):
 
 
 class Ours(_Reader):
-    """`read_vectors`; the task "whole" is `save_frozen` into a frozen.h5."""
+    """`read_vectors`, or for the task "whole", `save_frozen`."""
 
     def read(self) -> Any:
         if self.task == "vocabulary":
@@ -87,7 +88,7 @@ class Ours(_Reader):
 
 
 class Gensim(_Reader):
-    """`KeyedVectors.load_word2vec_format`, which reads all words; then the wanted ones are looked up."""
+    """`KeyedVectors.load_word2vec_format`, which reads all words, and a lookup of the vocabulary."""
 
     @staticmethod
     def warm_up() -> None:
@@ -106,7 +107,7 @@ class Gensim(_Reader):
 
 
 class Polars(_Reader):
-    """`polars.read_csv` into one column for each number."""
+    """`polars.read_csv` with one column for each number."""
 
     @staticmethod
     def warm_up() -> None:
@@ -120,12 +121,12 @@ class Polars(_Reader):
         return polars.read_csv(self.path, has_header=False, separator=" ", quote_char=None, schema=schema)
 
     def rows_of(self, words: list[str]) -> NDArray[np.float32]:
-        place_of = {word: place for place, word in enumerate(self.kept["word"].to_list())}
-        return self.kept[[place_of[word] for word in words]].drop("word").to_numpy()
+        row_of = {word: row for row, word in enumerate(self.kept["word"].to_list())}
+        return self.kept[[row_of[word] for word in words]].drop("word").to_numpy()
 
 
 class Arrow(_Reader):
-    """`pyarrow.csv.read_csv` into one column for each number."""
+    """`pyarrow.csv.read_csv` with one column for each number."""
 
     @staticmethod
     def warm_up() -> None:
@@ -145,6 +146,6 @@ class Arrow(_Reader):
         )
 
     def rows_of(self, words: list[str]) -> NDArray[np.float32]:
-        place_of = {word: place for place, word in enumerate(self.kept["word"].to_pylist())}
-        chosen = self.kept.take([place_of[word] for word in words]).drop_columns(["word"])
+        row_of = {word: row for row, word in enumerate(self.kept["word"].to_pylist())}
+        chosen = self.kept.take([row_of[word] for word in words]).drop_columns(["word"])
         return np.stack([column.to_numpy() for column in chosen.columns], axis=1)

@@ -1,4 +1,4 @@
-"""One variable for all rows; only gradient slices of the trainable ones reach a row-sparse optimizer."""
+"""One variable for all rows, and a row-sparse optimizer that only gets the gradient slices of trainable rows."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from benchmarks.speed.problems import Problem
 
 
 class Filtered(TensorFlowContestant):
-    """Close in time; the variable, its slots and the checkpoint hold every row, and weight decay reaches them."""
+    """Almost as fast, but the variable, its slots and the checkpoint contain every row, and weight decay moves them."""
 
     def build(self, problem: Problem) -> list[Any]:
         self.table = keras.Variable(problem.table, name="table")

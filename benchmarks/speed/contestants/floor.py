@@ -1,4 +1,4 @@
-"""The floor: `tf.gather` from one plain constant. Nothing but the head trains."""
+"""The floor: `tf.gather` from one constant. Only the head trains."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from splitembed.lookup.constant import make_constant
 
 
 class Floor(TensorFlowContestant):
-    """What no embedding with frozen rows can be faster than."""
+    """The lower limit for an embedding with frozen rows."""
 
     trains = False
 

@@ -1,6 +1,6 @@
-"""The same vectors in every format and compression: the task is "vocabulary", the wanted words of one of them.
+"""The same vectors in every format and compression.
 
-Every contestant starts from a file that the system has in its cache.
+The task is "vocabulary": the words of a vocabulary from one file, which is in the system's cache.
 """
 
 import bz2
@@ -28,17 +28,17 @@ _NUM_BUCKETS = 100_000
 
 @dataclass(frozen=True)
 class FormatSizes:
-    """How large the table is; `layout` is the one format that is written, so that the disk holds few files."""
+    """The sizes of the table, and the one format that is written."""
 
     text: TextSizes
     layout: str
 
     def shrunk(self) -> "FormatSizes":
-        """The same in small: shows that everything runs, and measures nothing."""
+        """Return small sizes of the same kind, for a quick run."""
         return replace(self, text=self.text.shrunk())
 
     def make(self, folder: Path) -> "FormatProblem":
-        """Writes the vectors as text and in the layout, into an empty folder."""
+        """Write the vectors as text and in the layout, into an empty folder."""
         problem = self.text.make(folder)
         words = [line.split(b" ", 1)[0].decode() for line in problem.text.open("rb")]
         _write(self.layout, problem, words, np.load(folder / "vectors.npy"))
@@ -47,14 +47,14 @@ class FormatSizes:
 
 @dataclass(frozen=True)
 class FormatProblem:
-    """A table in one layout, and the words that are wanted of it."""
+    """A table in one layout, and a vocabulary."""
 
     plain: TextProblem
     layout: str
 
     @property
     def source(self) -> Any:
-        """What `read_vectors` takes."""
+        """Return the source for `read_vectors`."""
         folder = self.plain.folder
         match self.layout:
             case "text":
@@ -70,11 +70,15 @@ class FormatProblem:
         return folder / f"vectors.{self.layout}"
 
     def check(self, answer: NDArray[np.float32]) -> None:
-        """Raises unless the answer is the rows as written."""
+        """Check that a contestant's rows are those of the file.
+
+        Raises:
+            AssertionError: they are not.
+        """
         self.plain.check(answer)
 
     def facts(self) -> dict[str, float]:
-        """How large the table is, for the report."""
+        """Return the size of the table, for the report."""
         return {"vectors.txt, MB": self.plain.text.stat().st_size / 1e6}
 
 
@@ -97,7 +101,7 @@ class Ours(Contestant):
 
 
 class Gensim(Ours):
-    """gensim's `load_facebook_vectors`, which reads the whole model; then the wanted words are looked up."""
+    """gensim's `load_facebook_vectors`, which reads the whole model, and a lookup of the vocabulary."""
 
     @staticmethod
     def warm_up() -> None:
@@ -151,9 +155,13 @@ def _zstd(raw: bytes) -> bytes:
 
 
 def _write_fasttext(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None:
-    """A model of words with buckets for n-grams that no word uses (maxn is 0), after fastText's own `saveModel`."""
+    """Write a fastText model with buckets for n-grams, which no word uses because maxn is 0.
+
+    Source: `saveModel` of fastText.
+    """
     dim = vectors.shape[1]
-    arguments = (dim, 5, 5, 1, 5, 1, 1, 2, _NUM_BUCKETS, 0, 0, 100)  # dim, ws, epoch, ..., bucket, minn, maxn, lrUpdate
+    # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate
+    arguments = (dim, 5, 5, 1, 5, 1, 1, 2, _NUM_BUCKETS, 0, 0, 100)
     with path.open("wb") as file:
         file.write(struct.pack("<ii12id", 793712314, 12, *arguments, 1e-4))
         file.write(struct.pack("<iiiqq", len(words), len(words), 0, len(words), -1))

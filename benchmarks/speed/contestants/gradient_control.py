@@ -1,4 +1,4 @@
-"""Gradient control beside the split: a gate before or after the lookup, kept rows of a gradient, PartialEmbedding."""
+"""Gradient control without a split: a gate before or after the lookup, kept gradient rows; and PartialEmbedding."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from splitembed.gradients.rows import keep_gradient_rows
 
 
 class _OneTable(TensorFlowContestant):
-    """One variable for all rows, and a mask of those that train: the checkpoint and the slots hold every row."""
+    """One variable for all rows, and a mask of those that train. Checkpoint and slots contain every row."""
 
     def __init__(self, problem: Problem, task: str = "step", *, all_rows: bool = False, **options: Any) -> None:
         self.all_rows = all_rows
@@ -35,7 +35,7 @@ class _OneTable(TensorFlowContestant):
         return tf.gather(self.table.value, ids)
 
     def freeze(self) -> None:
-        """From now on only the problem's own rows train."""
+        """Train only the trainable rows of the problem from now on."""
         self.mask.assign(self.problem.is_trainable)
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class GatedTable(_OneTable):
 
 
 class GatedRows(_OneTable):
-    """The lookup, then `keep_gradient_where` on the rows that the batch has."""
+    """The lookup, then `keep_gradient_where` on the rows of the batch."""
 
     def embed(self, ids: Any) -> Any:
         return keep_gradient_where(super().embed(ids), tf.gather(self.mask, ids)[..., None])
@@ -64,7 +64,7 @@ class KeptRows(_OneTable):
 
 
 class PartialRows(LayerContestant):
-    """`PartialEmbedding`: the split, made from one matrix."""
+    """`PartialEmbedding`, which makes a split of one matrix."""
 
     def __init__(self, problem: Problem, task: str = "step", *, all_rows: bool = False, **options: Any) -> None:
         self.all_rows = all_rows
@@ -74,7 +74,7 @@ class PartialRows(LayerContestant):
         return self._layer(problem.table, np.flatnonzero(problem.is_trainable | self.all_rows))
 
     def freeze(self) -> None:
-        """From now on only the problem's own rows train: in another layer, with an optimizer of its own."""
+        """Train only the trainable rows of the problem from now on, in another layer with a new optimizer."""
         self.layer = self._layer(self.layer.to_split().combine(), self.problem.trainable_ids)
         self.variables = self.layer.trainable_variables
         self.optimizer = make_optimizer(self.optimizer_name, self.learning_rate, self.weight_decay)
@@ -90,10 +90,10 @@ class PartialRows(LayerContestant):
 
 
 def momentum_moves(make: Callable[..., Any]) -> dict[str, bool]:
-    """Says whether rows that trained and then were frozen still move, in steps without weight decay.
+    """Measure whether rows that trained and were then frozen still move, in steps without weight decay.
 
     Args:
-        make: takes a problem, `learning_rate` and `all_rows`, and returns the contestant.
+        make: a function that takes a problem, `learning_rate` and `all_rows`, and returns the contestant.
 
     Returns:
         The value "moved_by_momentum".

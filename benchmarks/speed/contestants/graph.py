@@ -1,4 +1,4 @@
-"""What contestants on TensorFlow share: a subclass says what trains and how ids become rows."""
+"""The base class of contestants on TensorFlow. A subclass defines its variables and its lookup."""
 
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ _OPTIMIZERS = {"sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam, "lazy
 
 
 def make_optimizer(name: str, learning_rate: float, weight_decay: float) -> keras.optimizers.Optimizer:
-    """Makes an optimizer by name; one with weight decay also has momentum."""
+    """Make an optimizer by its name. With weight decay, it also has momentum."""
     momentum = {"momentum": 0.9} if name == "sgd" and weight_decay else {}
     return _OPTIMIZERS[name](learning_rate, weight_decay=weight_decay or None, **momentum)
 
 
 class TensorFlowContestant(TrainingContestant):
-    """A contestant whose forward pass and training step are each one `tf.function`."""
+    """A contestant whose forward pass and training step are one `tf.function` each."""
 
     def __init__(self, problem: Problem, task: str = "step", **options: Any) -> None:
         super().__init__(problem, task, **options)
@@ -38,23 +38,23 @@ class TensorFlowContestant(TrainingContestant):
         self._rows = tf.function(self.embed, input_signature=[tf.TensorSpec((None, None), tf.int32)])
 
     def build(self, problem: Problem) -> list[Any]:
-        """Makes the tables, and returns the variables that train."""
+        """Make the tables, and return the variables that train."""
         raise NotImplementedError
 
     def embed(self, ids: Any) -> Any:
-        """Ids `(batch, length)` in, rows `(batch, length, dim)` out."""
+        """Return the rows of ids `(batch, length)`, `(batch, length, dim)`."""
         raise NotImplementedError
 
     def pool(self, rows: Any) -> Any:
-        """Embedded texts in, one row `(batch, dim)` for each out."""
+        """Return one row for each embedded text, `(batch, dim)`."""
         return tf.reduce_mean(rows, 1)
 
     def adjust(self, gradients: list[Any]) -> list[Any]:
-        """What is done to the gradients of `variables` before the optimizer gets them."""
+        """Change the gradients of `variables` before the optimizer gets them."""
         return gradients
 
     def saved(self) -> list[Any]:
-        """What a checkpoint holds beside the head and the optimizer: constants are not in it."""
+        """Return the variables of a checkpoint, without head and optimizer. Constants are not saved."""
         return self.variables
 
     def forward(self, number: int) -> Any:
@@ -74,7 +74,7 @@ class TensorFlowContestant(TrainingContestant):
         return (self.pool(rows) if self.task == "pool" else rows)[0, 0]
 
     def _train(self, ids: Any) -> tuple[Any, Any]:
-        """One step; where no row trains, the gradient still goes down to the rows, as trained embeddings need it."""
+        """Take one step. If no row trains, compute the gradient of the rows nevertheless, for a fair comparison."""
         with tf.GradientTape() as tape:
             rows = self.embed(ids)
             if not self.variables:

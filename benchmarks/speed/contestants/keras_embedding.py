@@ -1,4 +1,4 @@
-"""`keras.layers.Embedding`, frozen or trainable: what one uses without splitembed."""
+"""`keras.layers.Embedding`, frozen or trainable, which is the alternative to splitembed."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from benchmarks.speed.problems import Problem
 
 
 class KerasEmbedding(LayerContestant):
-    """One weight for all rows, trained whole or not at all."""
+    """One weight for all rows, of which all or none train."""
 
     def __init__(self, problem: Problem, task: str = "step", *, trainable: bool, **options: Any) -> None:
         self.trains = trainable

@@ -1,4 +1,4 @@
-"""What contestants that are Keras layers share: they also have the task "fit", steps of a compiled `keras.Model`."""
+"""The base class of contestants that are Keras layers. They also have the task "fit", steps of `model.fit`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from benchmarks.speed.problems import NUM_CLASSES, Problem
 
 
 class LayerContestant(TensorFlowContestant):
-    """A Keras layer; a subclass makes it."""
+    """A contestant with a Keras layer, which the subclass makes."""
 
     def __init__(self, problem: Problem, task: str = "step", *, jit_compile: Any = False, **options: Any) -> None:
         super().__init__(problem, task, **options)
@@ -19,7 +19,7 @@ class LayerContestant(TensorFlowContestant):
             self.model = self._compiled(jit_compile)
 
     def make_layer(self, problem: Problem) -> keras.layers.Layer:
-        """Makes the layer, with the problem's rows in it."""
+        """Make the layer with the rows of the problem."""
         raise NotImplementedError
 
     def build(self, problem: Problem) -> list[Any]:
@@ -33,7 +33,7 @@ class LayerContestant(TensorFlowContestant):
         return self.layer.variables
 
     def run(self, num_steps: int) -> None:
-        """Steps of `fit` are one epoch of as many batches."""
+        """Run steps. Those of the task "fit" are one epoch with as many batches."""
         if self.task != "fit":
             super().run(num_steps)
             return

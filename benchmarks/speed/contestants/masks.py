@@ -1,4 +1,4 @@
-"""One variable for all rows, and `stop_gradient` where the mask says frozen: `stop_gradient((1 - m) * W) + m * W`."""
+"""One variable for all rows, and `stop_gradient` for the frozen ones: `stop_gradient((1 - m) * W) + m * W`."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class _Masked(TensorFlowContestant):
 
 
 class MaskWholeTable(_Masked):
-    """The recipe that is found most often: mask the whole table, then gather."""
+    """The most common recipe: mask the whole table, then gather."""
 
     def embed(self, ids: Any) -> Any:
         table = self.table.value
@@ -25,7 +25,7 @@ class MaskWholeTable(_Masked):
 
 
 class MaskAfterGather(_Masked):
-    """The same formula on the gathered rows: the fairest of the masks."""
+    """The same formula on the gathered rows, which is the fastest mask."""
 
     def embed(self, ids: Any) -> Any:
         rows, mask = tf.gather(self.table.value, ids), tf.gather(self.mask, ids)

@@ -1,4 +1,4 @@
-"""Opening a split from its files: time, memory, and which pages of the file that takes."""
+"""Opening a split from its files: time, memory, and pages of the file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,12 +26,12 @@ class _OnFiles(Contestant):
 
     @staticmethod
     def warm_up() -> None:
-        """Starts TensorFlow on a table of three rows."""
+        """Start TensorFlow with a table of three rows."""
         SplitEmbedding(SplitTable.from_matrix(np.zeros((3, 2), np.float32), [1]))(np.array([0, 1]))
 
 
 class Opening(_OnFiles):
-    """Tasks: "open", the split alone; "layer", a built layer on it as well."""
+    """Tasks: "open", only the split; "layer", a built layer too."""
 
     def __init__(self, problem: Problem, task: str) -> None:
         super().__init__(problem, task)
@@ -47,13 +47,13 @@ class Opening(_OnFiles):
         return SplitTable.open(self.problem.folder).lookup(self.problem.question)
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The anonymous memory that the first opening left, less the remap's, and less the layer's weight as well."""
+        """Return the anonymous memory of the first opening, without the remap, and without the layer's weight too."""
         sizes = self.problem.sizes
-        beside_remap = self.growth - 4 * sizes.num_tokens
+        without_remap = self.growth - 4 * sizes.num_tokens
         weight = 4 * sizes.num_trainable * sizes.dim if self.task == "layer" else 0
         return {
-            "growth_beside_remap_bytes": max(0, beside_remap),
-            "growth_beside_weight_bytes": max(0, beside_remap - weight),
+            "growth_without_remap_bytes": max(0, without_remap),
+            "growth_without_weight_bytes": max(0, without_remap - weight),
         }
 
     def _open(self) -> Any:
@@ -66,7 +66,7 @@ class Opening(_OnFiles):
 
 
 class ScatteredRows(_OnFiles):
-    """Task "cold": open, and read 1,280 scattered frozen rows that are in no cache."""
+    """Task "cold": open the split, and read 1,280 scattered frozen rows that are in no cache."""
 
     def __init__(self, problem: Problem, task: str) -> None:
         super().__init__(problem, task)
@@ -78,7 +78,7 @@ class ScatteredRows(_OnFiles):
             self._read()
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The file pages that the rows have pulled in."""
+        """Return the bytes of file pages that were read for the rows."""
         return {"file_pages_bytes": self._read()}
 
     def _read(self) -> int:
@@ -90,7 +90,7 @@ class ScatteredRows(_OnFiles):
 
 
 class Sharing(_OnFiles):
-    """Task "touch": gather the first hundredth of the rows through a layer's constant, in one of many processes."""
+    """Task "touch": gather the first hundredth of the rows from a constant, in one of several processes."""
 
     def __init__(self, problem: Problem, task: str) -> None:
         super().__init__(problem, task)
@@ -103,5 +103,5 @@ class Sharing(_OnFiles):
             tf.reduce_sum(tf.gather(self.handle.read_value(), self.rows)).numpy()
 
     def last_values(self) -> dict[str, Any]:
-        """This process's part of the table's pages, and all that it has touched."""
+        """Return this process's share of the table's pages, and all pages that it has touched."""
         return {"pss_bytes": file_bytes(self.path, "Pss"), "touched_bytes": file_bytes(self.path, "Rss")}

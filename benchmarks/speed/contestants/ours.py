@@ -1,4 +1,4 @@
-"""splitembed: `SplitEmbedding` on a split in memory, or on one that is mapped from its file."""
+"""splitembed: `SplitEmbedding` with the frozen rows in memory or mapped from their file."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from splitembed.layers.embedding import SplitEmbedding
 
 
 class Ours(LayerContestant):
-    """Frozen rows are a constant, and the trainable ones the layer's only weight.
+    """A constant for the frozen rows, and one weight for the trainable rows.
 
     Args:
-        mapped: the frozen rows are mapped from their file.
-        trains: False for the layer with its `trainable` off: the lookup alone, in a step that trains the head.
+        mapped: map the frozen rows from their file.
+        trains: False switches `trainable` of the layer off, so that a step trains only the head.
     """
 
     def __init__(

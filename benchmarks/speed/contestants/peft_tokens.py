@@ -1,4 +1,4 @@
-"""PEFT's trainable tokens: an adapter that holds the rows of chosen token ids beside a frozen `nn.Embedding`."""
+"""PEFT's trainable tokens: an adapter with the rows of chosen tokens, on a frozen `nn.Embedding`."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ class _Model(torch.nn.Module):
 
 
 class PeftTokens(TorchContestant):
-    """Merges the adapter's rows into a copy of the table at each step."""
+    """A contestant that merges the adapter's rows into a copy of the table at each step."""
 
     def build(self, problem: Problem) -> torch.nn.Module:
         config = TrainableTokensConfig(target_modules=["embedding"], token_indices=problem.trainable_ids.tolist())
         return get_peft_model(_Model(torch.from_numpy(np.array(problem.table))), config)
 
     def saved(self) -> dict[str, Any]:
-        """The adapter alone, as PEFT saves it."""
+        """Return only the adapter, as PEFT saves it."""
         return get_peft_model_state_dict(self.module, save_embedding_layers=False)

@@ -1,4 +1,4 @@
-"""What contestants that embed bags share, mixed in before a framework's class: one row a text, the mean of its ids."""
+"""A mixin for contestants that embed bags of ids: one row for each text, the mean of its rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,23 +10,23 @@ from benchmarks.speed.contestants.base import TrainingContestant
 
 
 class OneRowABag(TrainingContestant):
-    """`embed` gives `(batch, dim)`; the row of a single id is that of a bag which holds it alone."""
+    """A contestant whose `embed` returns `(batch, dim)`. The row of an id is that of a bag with only this id."""
 
     def pool(self, rows: Any) -> Any:
-        """They are pooled already."""
+        """Return the rows, which are already pooled."""
         return rows
 
     def rows(self, ids: NDArray[Any]) -> NDArray[np.float32]:
         return super().rows(ids.reshape(-1, 1)).reshape(*ids.shape, -1)
 
     def take_first_steps(self) -> None:
-        """Keeps the means of the problem's question as well."""
+        """Keep the means of the problem's question too."""
         self.means_before = super().rows(self.problem.question)
         super().take_first_steps()
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks the means too."""
+        """Check the means too."""
         expected = self.problem.table[self.problem.question].mean(axis=1, dtype=np.float64)
-        # float32: sums of two hundred rows of size 0.1
-        np.testing.assert_allclose(self.means_before, expected, atol=1e-6, err_msg="The means are not NumPy's.")
+        # The rounding of float32 in sums of two hundred rows of size 0.1.
+        np.testing.assert_allclose(self.means_before, expected, atol=1e-6, err_msg="The means differ from NumPy.")
         return super().values(options)

@@ -1,4 +1,4 @@
-"""Frozen rows in fewer bits: what they weigh, how far they are from the exact ones, and a layer that widens them."""
+"""Frozen rows with fewer bits: their size, their error, and the time of a layer that widens them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _BLOCK_ROWS = 50_000
 
 
 class Narrowed(LayerContestant):
-    """`SplitEmbedding` on a split whose frozen rows are stored as `dtype`."""
+    """`SplitEmbedding` with frozen rows that are stored as `dtype`."""
 
     def __init__(self, problem: Problem, task: str = "step", *, dtype: str, **options: Any) -> None:
         self.split = problem.split(mapped=False).with_frozen_dtype(dtype)
@@ -27,13 +27,17 @@ class Narrowed(LayerContestant):
         return layer
 
     def answer(self) -> NDArray[np.float32] | None:
-        """Raises unless the rows are those of NumPy's look-up, to the bit; then exact ones must be the table's too."""
+        """Check the rows against NumPy's lookup to the bit, and return them if they must equal the table's too.
+
+        Raises:
+            AssertionError: they differ from NumPy's lookup.
+        """
         if not np.array_equal(self.rows_before, self.split.lookup(self.problem.question)):
-            raise AssertionError("The widened rows are not those of NumPy.")
+            raise AssertionError("The widened rows differ from NumPy.")
         return self.rows_before if self.split.frozen_dtype == "float32" else None
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What the frozen rows weigh, scale included, and how far they are from the table's."""
+        """Return the bytes of the frozen rows with their scale, and the errors of the rows."""
         scale = 0 if self.split.scale is None else self.split.scale.nbytes
         errors, cosines = self._compare()
         return {
@@ -45,7 +49,7 @@ class Narrowed(LayerContestant):
         }
 
     def _compare(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each frozen row: the length of what is off by the row's own length, and the cosine of the two."""
+        """Return for each frozen row the relative length of the error, and the cosine of stored and exact row."""
         ids = np.flatnonzero(self.split.remap >= 0)
         errors, cosines = [], []
         for start in range(0, len(ids), _BLOCK_ROWS):

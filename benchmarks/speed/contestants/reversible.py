@@ -1,4 +1,4 @@
-"""A language model of one layer: ids become rows, rows states, and states logits over the whole vocabulary."""
+"""A language model of one layer, with tied weights: rows of ids, states, and logits over the whole vocabulary."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,14 +21,14 @@ _LEARNING_RATE = 1.0
 
 
 class _LanguageModel(LayerContestant):
-    """Predicts each next id: `softmax(tanh(rows @ head) @ table.T)`. Tasks: "forward", the logits alone, and "step"."""
+    """A model of each next id, `softmax(tanh(rows @ head) @ table.T)`. Tasks: "forward" and "step"."""
 
     def build(self, problem: Problem) -> list[Any]:
         self.head = keras.Variable(mixing(problem.sizes.dim), name="head")
         return super().build(problem)
 
     def values(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """As other contestants, checked against a step of their own."""
+        """Return the values of other contestants, after checking a step of this model."""
         if self.task == "forward":
             return {"batch_bytes": self.growth}
         make = partial(type(self), **options)
@@ -59,8 +59,8 @@ class Ours(_LanguageModel):
     """`SplitReversibleEmbedding`.
 
     Args:
-        few: the number of rows that train; None for the problem's.
-        in_order: whether the whole table is frozen, in id order, and what trains lies beside it: `split_embedding`.
+        few: the number of rows that train. By default that of the problem.
+        in_order: whether the frozen table contains all rows in id order, as with `split_embedding`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Ours(_LanguageModel):
 
 
 class KerasReversible(_LanguageModel):
-    """`keras.layers.ReversibleEmbedding`, all of whose rows train, or none: what one uses without splitembed."""
+    """`keras.layers.ReversibleEmbedding`, of which all or no rows train: the alternative to splitembed."""
 
     def __init__(self, problem: Problem, task: str = "step", *, trainable: bool = True, **options: Any) -> None:
         self.trains = trainable
@@ -97,43 +97,46 @@ class KerasReversible(_LanguageModel):
 
 
 def mixing(dim: int) -> NDArray[np.float32]:
-    """`(dim, dim)`: the weights between rows and states before training."""
+    """Return the weights between rows and states before training, `(dim, dim)`."""
     weights = np.random.default_rng(2).standard_normal((dim, dim), dtype=np.float32)
     return weights / np.float32(dim) ** 0.5
 
 
 def check_step(make: Callable[..., Any]) -> None:
-    """Raises unless the loss is NumPy's, and one step of plain SGD moves the trainable rows as NumPy says.
+    """Check the loss, and the trainable rows after one step of SGD, against NumPy.
 
     Args:
-        make: takes a problem, `optimizer` and `learning_rate`, and returns the contestant.
+        make: a function that takes a problem, `optimizer` and `learning_rate`, and returns the contestant.
+
+    Raises:
+        AssertionError: the contestant computes something else.
     """
     with tempfile.TemporaryDirectory() as folder:
         problem = SMALL.make(Path(folder))
         contestant = make(problem, optimizer="sgd", learning_rate=_LEARNING_RATE)
         loss, gradient = loss_and_gradient(problem.table, problem.batches[0], mixing(SMALL.dim))
-        np.testing.assert_allclose(contestant.step(0), loss, rtol=1e-4, err_msg="The loss is not NumPy's.")
+        np.testing.assert_allclose(contestant.step(0), loss, rtol=1e-4, err_msg="The loss differs from NumPy.")
         ids = problem.trainable_ids[: getattr(contestant, "few", None)]
         expected = problem.table[ids] - contestant.trains * _LEARNING_RATE * gradient[ids]
-        # float32: rows of size 0.1, and sums of a hundred terms
+        # The rounding of float32 in sums of a hundred terms, for rows of size 0.1.
         np.testing.assert_allclose(
-            contestant.rows(ids[None])[0], expected, atol=2e-6, err_msg="The trained rows are not NumPy's."
+            contestant.rows(ids[None])[0], expected, atol=2e-6, err_msg="The trained rows differ from NumPy."
         )
 
 
 def loss_and_gradient(
     table: NDArray[np.float32], ids: NDArray[Any], head: NDArray[np.float32]
 ) -> tuple[float, NDArray[np.float64]]:
-    """The language model in float64, and the gradient of the whole table: from the embedding and from the logits."""
+    """Return the loss in float64, and its gradient with respect to the table, as embedding and as logits' weights."""
     rows, weights = np.asarray(table, np.float64), head.astype(np.float64)
     read, following = ids[:, :-1].ravel(), ids[:, 1:].ravel()
     states = np.tanh(rows[read] @ weights)
     logits = states @ rows.T
     shares = np.exp(logits - logits.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
-    places = np.arange(len(read))
-    loss = -np.log(shares[places, following]).mean()
-    shares[places, following] -= 1
+    positions = np.arange(len(read))
+    loss = -np.log(shares[positions, following]).mean()
+    shares[positions, following] -= 1
     shares /= len(read)
     gradient = shares.T @ states
     np.add.at(gradient, read, (shares @ rows) * (1 - states**2) @ weights.T)

@@ -1,4 +1,4 @@
-"""The lookup cut short: how much of a forward pass is routing, and how much is putting trained rows in place."""
+"""The lookup stopped after a stage, to measure the time of each stage."""
 
 from typing import Any, Literal
 
@@ -12,11 +12,11 @@ from splitembed.lookup.dynamic import Constants, gather_trained, route, trained_
 
 
 class Stages(TensorFlowContestant):
-    """The kernels of `splitembed.lookup.dynamic` one after the other, up to a stage.
+    """The stages of `splitembed.lookup.dynamic` up to one of them.
 
     Args:
-        upto: "route": ids are remapped, and a row is gathered for each. "check": ids are checked too. "gather": the
-            trainable rows are gathered too, and not put in place.
+        upto: "route" remaps the ids and gathers a frozen row for each. "check" also checks the ids. "gather" also
+            gathers the trainable rows, but does not write them to their positions.
     """
 
     trains = False
@@ -42,5 +42,5 @@ class Stages(TensorFlowContestant):
             return tf.reshape(values, [*tf.unstack(tf.shape(ids)), values.shape[1]])
 
     def answer(self) -> NDArray[np.float32] | None:
-        """Nothing: trainable tokens have no row of theirs yet."""
+        """Return None, because trainable tokens do not have their rows yet."""
         return None

@@ -9,7 +9,7 @@ from benchmarks.speed.problems import Problem
 
 
 class TorchBag(OneRowABag, TorchEmbedding):
-    """One weight for all rows; `rows` is "frozen" or "sparse"."""
+    """One weight for all rows. `rows` is "frozen" or "sparse"."""
 
     def build(self, problem: Problem) -> torch.nn.Module:
         table = torch.from_numpy(np.array(problem.table))

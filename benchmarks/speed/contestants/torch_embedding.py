@@ -1,4 +1,4 @@
-"""PyTorch's `nn.Embedding`: frozen, trainable, with sparse gradients, or with a hook that masks its gradient."""
+"""PyTorch's `nn.Embedding`: frozen, trainable, with sparse gradients, or with a hook that masks the gradient."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What contestants on PyTorch share: a subclass makes the module that turns ids into rows."""
+"""The base class of contestants on PyTorch. A subclass makes the module that embeds ids."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from benchmarks.speed.problems import Problem
 
 
 class TorchContestant(TrainingContestant):
-    """A contestant in PyTorch's eager mode, as its users write it."""
+    """A contestant in the eager mode of PyTorch."""
 
     @staticmethod
     def warm_up() -> None:
-        """Takes a step on one number: PyTorch imports much of itself when an optimizer is first used."""
+        """Take a step on one number, because PyTorch imports many modules when an optimizer is first used."""
         number = torch.nn.Parameter(torch.ones(1))
         number.sum().backward()
         torch.optim.Adam([number]).step()
@@ -28,19 +28,19 @@ class TorchContestant(TrainingContestant):
         self.batches = [torch.from_numpy(batch.astype(np.int64)) for batch in problem.batches]
         trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         self.optimizers = [self._optimizer(self.optimizer_name, trained)] if trained else []
-        # SparseAdam refuses the head's dense gradient
+        # SparseAdam does not accept the dense gradient of the head.
         self.optimizers.append(self._optimizer(self.optimizer_name.removeprefix("sparse_"), [self.head]))
 
     def build(self, problem: Problem) -> torch.nn.Module:
-        """Makes the module."""
+        """Make the module."""
         raise NotImplementedError
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids `(batch, length)` in, rows `(batch, length, dim)` out."""
+        """Return the rows of ids `(batch, length)`, `(batch, length, dim)`."""
         return self.module(ids)
 
     def pool(self, rows: torch.Tensor) -> torch.Tensor:
-        """Embedded texts in, one row `(batch, dim)` for each out."""
+        """Return one row for each embedded text, `(batch, dim)`."""
         return rows.mean(1)
 
     def forward(self, number: int) -> Any:
@@ -51,7 +51,8 @@ class TorchContestant(TrainingContestant):
     def step(self, number: int) -> float:
         rows = self.embed(self.batches[number])
         if not self.trains:
-            rows.requires_grad_()  # the gradient goes down to the rows, as in every contestant
+            # Compute the gradient of the rows, as in every contestant.
+            rows.requires_grad_()
         loss = (self.pool(rows) @ self.head).square().mean()
         for optimizer in self.optimizers:
             optimizer.zero_grad()
@@ -68,11 +69,12 @@ class TorchContestant(TrainingContestant):
         torch.save([self.saved(), self.head, *(optimizer.state_dict() for optimizer in self.optimizers)], path)
 
     def saved(self) -> dict[str, Any]:
-        """What a checkpoint holds beside the head and the optimizers."""
+        """Return the part of a checkpoint without head and optimizers."""
         return self.module.state_dict()
 
     def _optimizer(self, name: str, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        if name == "sparse_adam":  # it has no weight decay
+        # SparseAdam has no weight decay.
+        if name == "sparse_adam":
             return torch.optim.SparseAdam(parameters, lr=self.learning_rate)
         if name == "sgd":
             return torch.optim.SGD(parameters, lr=self.learning_rate)

@@ -1,4 +1,4 @@
-"""What contestants with a constant and a variable share: which row of which table a token has."""
+"""The base class of contestants with a constant and a variable."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from splitembed.lookup.constant import make_constant
 
 
 class TwoTables(TensorFlowContestant):
-    """Frozen rows in a constant, trainable ones in a variable, and a remap as in `SplitTable`."""
+    """Frozen rows in a constant, trainable rows in a variable, and a remap as in `SplitTable`."""
 
     def build(self, problem: Problem) -> list[Any]:
         split = problem.split(mapped=False)

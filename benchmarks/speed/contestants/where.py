@@ -1,4 +1,4 @@
-"""Gather from both tables with clamped rows, and choose."""
+"""Gather from both tables with clamped rows, then select."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from benchmarks.speed.contestants.two_tables import TwoTables
 
 
 class Where(TwoTables):
-    """Frozen tokens send zero gradients to trainable row 0, and gradient rows repeat."""
+    """A lookup in which frozen tokens send zero gradients to trainable row 0, and gradient rows repeat."""
 
     def embed(self, ids: Any) -> Any:
         rows = tf.gather(self.remap, ids)

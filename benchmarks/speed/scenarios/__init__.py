@@ -1,4 +1,4 @@
-"""Every scenario by name, in the order in which they run; to add one, add it to its module's SCENARIOS."""
+"""All scenarios by name, in the order of a run. To add one, add it to SCENARIOS of its module."""
 
 from benchmarks.speed.plan import Scenario
 from benchmarks.speed.scenarios import files, gradients, growth, lookup, reversible, sharing, training, variants

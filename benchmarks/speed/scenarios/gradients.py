@@ -1,4 +1,4 @@
-"""Gradient control beside the split, on the same training step."""
+"""Gradient control, compared with a split on the same training step."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def gradient_control() -> Scenario:
-    """One training step, 400,000 x 100: every way to train only some rows that the package offers."""
+    """Compare all methods of the package that train only some rows: one training step, 400,000 x 100."""
     sizes = Sizes(num_tokens=400_000, dim=100, num_trainable=20_000)
     entries = (
         Entry(_FLOOR, "floor.Floor", "step", sizes),
@@ -34,19 +34,24 @@ def gradient_control() -> Scenario:
     targets = (
         Target("PartialEmbedding: at most 1.1 x SplitEmbedding", times(_PARTIAL, of=_OURS), at_most=1.1),
         Target("PartialEmbedding: no frozen row moves", value(_PARTIAL, "frozen_rows_moved"), at_most=0, unit=""),
-        Target("nor by momentum", value(_PARTIAL, "moved_by_momentum"), at_most=0, unit=""),
+        Target(
+            "PartialEmbedding: no frozen row moves by momentum",
+            value(_PARTIAL, "moved_by_momentum"),
+            at_most=0,
+            unit="",
+        ),
     )
     title = "Gradient control: a training step, 400,000 x 100, 5 % trainable, 64 x 200 ids"
-    return Scenario("gradient-control", title, entries, _FLOOR, targets, note=_what_moves)
+    return Scenario("gradient-control", title, entries, _FLOOR, targets, note=_moving_rows)
 
 
-def _what_moves(outcome: Any) -> str:
-    """Which of them let "frozen" rows move, as measured."""
-    told = []
+def _moving_rows(outcome: Any) -> str:
+    """Return which methods let "frozen" rows move, as measured."""
+    sentences = []
     for what, key in (("Weight decay", "frozen_rows_moved"), ("Momentum from before the freeze", "moved_by_momentum")):
         movers = [label for label in _CONTROLS if outcome.value(label, key) == 1]
-        told.append(f"{what} moves frozen rows with: {'; '.join(movers) or 'none of them'}.")
-    return " ".join([*told, "What has one table for all rows also has slots and a checkpoint of that size."])
+        sentences.append(f"{what} moves frozen rows with: {'; '.join(movers) or 'none'}.")
+    return " ".join([*sentences, "Methods with one table for all rows also have slots and a checkpoint of that size."])
 
 
 SCENARIOS = (gradient_control(),)

@@ -1,4 +1,4 @@
-"""One table in a file: opening it, the pages that it takes, and processes that share it."""
+"""One table in a file: opening it, its pages, and processes that share it."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,10 +11,10 @@ _PROCESSES = tuple(f"process {number}" for number in (1, 2, 3, 4))
 
 
 def opening() -> Scenario:
-    """The time and the anonymous memory of opening a split, and of a layer on it; also with few trainable rows."""
+    """Measure time and anonymous memory of opening a split and making a layer, also with few trainable rows."""
     split, layer, few = "SplitTable.open", "open, and make the layer", "the same, 2,000 trainable rows"
-    growth, rest = "growth_beside_remap_bytes", "growth_beside_weight_bytes"
-    text = "anonymous growth beside remap"
+    growth, rest = "growth_without_remap_bytes", "growth_without_weight_bytes"
+    text = "anonymous memory without the remap"
     targets = (
         Target("opening the table: at most 20 ms", value(split, "seconds", 1e3), at_most=20, unit="ms"),
         Target("with the layer: at most 100 ms", value(layer, "seconds", 1e3), at_most=100, unit="ms"),
@@ -27,15 +27,15 @@ def opening() -> Scenario:
         Entry(layer, "opening.Opening", "layer", _SIZES),
         Entry(few, "opening.Opening", "layer", replace(_SIZES, num_trainable=2_000)),
     )
-    note = "20,000 trainable rows are 8 MB; once they train, they are in memory of their own, wherever they came from."
+    note = "20,000 trainable rows are 8 MB. They are copied to anonymous memory, because they train."
     return Scenario("opening", "Opening 2,000,000 x 100 (800 MB) from its files", entries, split, targets, note=note)
 
 
 def cold_rows() -> Scenario:
-    """The file pages that scattered rows pull in from a cold cache."""
+    """Measure the file pages that are read for scattered rows, from a cold cache."""
     label = "open, and read 1,280 scattered rows"
     target = Target(
-        "1,280 scattered rows from a cold cache touch at most 15 MB of file pages",
+        "1,280 scattered rows from a cold cache: at most 15 MB of file pages",
         value(label, "file_pages_bytes", 1e-6),
         at_most=15,
         unit="MB",
@@ -45,10 +45,10 @@ def cold_rows() -> Scenario:
 
 
 def sharing() -> Scenario:
-    """Four processes on one table."""
+    """Measure the memory of four processes with one table."""
     entries = tuple(Entry(label, "opening.Sharing", "touch", _SIZES) for label in _PROCESSES)
     target = Target(
-        "4 processes on one table: summed PSS at most 1.1 x the pages that one touches", _summed_share, at_most=1.1
+        "4 processes with one table: summed PSS at most 1.1 x the pages of one process", _summed_share, at_most=1.1
     )
     title = "Four processes gather the first hundredth of the rows of one 2,000,000 x 100 table"
     return Scenario("sharing", title, entries, _PROCESSES[0], (target,), shows="pss_bytes")

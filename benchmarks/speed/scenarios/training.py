@@ -1,4 +1,4 @@
-"""Training steps: against the floor, every mask, PyTorch and PEFT; and the steps of `model.fit`."""
+"""Training steps, compared with the floor, masks, PyTorch and PEFT; and the steps of `model.fit`."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _TENSORFLOW: dict[str, tuple[str, dict[str, Any]]] = {
     FLOOR: ("floor.Floor", {}),
     OURS: ("ours.Ours", {}),
     "splitembed, memory-mapped, LazyAdam": ("ours.Ours", {"mapped": True}),
-    "splitembed, its rows not trained": ("ours.Ours", {"trains": False}),
+    "splitembed, trainable off": ("ours.Ours", {"trains": False}),
     "splitembed, Adam": ("ours.Ours", {"optimizer": "adam"}),
     "keras Embedding, frozen": ("keras_embedding.KerasEmbedding", {"trainable": False}),
     "one variable, slices filtered, row-sparse Adam": ("filtered.Filtered", {}),
@@ -34,7 +34,7 @@ _PYTORCH: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def step(dim: int, with_peers: bool) -> Scenario:
-    """One training step, 400,000 tokens; with PyTorch and PEFT, or TensorFlow alone."""
+    """Compare one training step, 400,000 tokens, on TensorFlow and optionally with PyTorch and PEFT."""
     sizes = Sizes(num_tokens=400_000, dim=dim, num_trainable=20_000)
     entries = [Entry(label, kind, "step", sizes, options) for label, (kind, options) in _TENSORFLOW.items()]
     size = f"400,000 x {dim}"
@@ -55,7 +55,7 @@ def step(dim: int, with_peers: bool) -> Scenario:
 
 
 def fit() -> Scenario:
-    """Steps of `model.fit` on two sizes of table."""
+    """Compare the steps of `model.fit` for two table sizes."""
     sizes = {"400,000": Sizes(400_000, 100, 20_000), "2,000,000": Sizes(2_000_000, 100, 100_000)}
     keras, entries = "keras_embedding.KerasEmbedding", []
     for size, each in sizes.items():

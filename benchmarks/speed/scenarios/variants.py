@@ -1,4 +1,4 @@
-"""Variants of the layer: bags of ids combined into one row, and frozen rows in fewer bits."""
+"""Variants of the layer: bags of ids that are combined into one row, and frozen rows with fewer bits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,12 @@ from benchmarks.speed.problems import GloveSizes, Sizes
 _FLOOR = "tf.gather from one constant, then mean"
 _COMBINER, _POOLED = "splitembed, combiner", "splitembed, then mean"
 _EXACT = "float32"
-_BYTES_AT_MOST = {"float16": 0.5, "bfloat16": 0.5, "int8": 0.265}  # int8 has a float32 scale for each row beside it
+# int8 also has a float32 scale for each row.
+_BYTES_AT_MOST = {"float16": 0.5, "bfloat16": 0.5, "int8": 0.265}
 
 
 def combiner(dim: int, task: str) -> Scenario:
-    """The combiner against pooling after the look-up, and PyTorch's bags: task "pool" or "step"."""
+    """Compare the combiner with a mean after the lookup, and with PyTorch's bags. The task is "pool" or "step"."""
     sizes = Sizes(400_000, dim, 20_000)
     mapped, torch = {"mapped": True}, ("torch",)
     frozen, sparse = {"rows": "frozen", "optimizer": "adam"}, {"rows": "sparse", "optimizer": "sparse_adam"}
@@ -32,7 +33,7 @@ def combiner(dim: int, task: str) -> Scenario:
         "step": ("Training step, LazyAdam", f"combiner-step-{dim}"),
     }[task]
     target = Target(
-        f"{what} with a combiner, 400,000 x {dim}: no slower than the mean after the look-up",
+        f"{what} with a combiner, 400,000 x {dim}: at most as slow as a mean after the lookup",
         times(_COMBINER, of=_POOLED),
         at_most=1,
     )
@@ -41,7 +42,7 @@ def combiner(dim: int, task: str) -> Scenario:
 
 
 def precision(dim: int) -> Scenario:
-    """Frozen rows of four kinds on made-up rows: bytes and time."""
+    """Compare four storages of frozen rows on random rows: bytes and time."""
     bytes_targets = tuple(
         Target(f"{dtype} rows, dim {dim}: {at_most:.2g} x float32's bytes", _bytes_by_exact(dtype), at_most=at_most)
         for dtype, at_most in _BYTES_AT_MOST.items()
@@ -54,7 +55,7 @@ def precision(dim: int) -> Scenario:
 
 
 def precision_on_glove() -> Scenario:
-    """The same on real vectors, for the errors."""
+    """Compare the same storages on real vectors: errors."""
     sizes = GloveSizes(400_000, 50, 20_000)
     target = Target(
         "int8 on real GloVe: every row's cosine above 0.999 (shown: 1 - cosine)",
@@ -74,10 +75,10 @@ def _precision(
         for dtype in (_EXACT, *_BYTES_AT_MOST)
     )
     note = (
-        "The error of a row is the length of what is off, by the row's own length. Peak memory holds the float32 rows, "
-        "from which the others are made here; a frozen.h5 of them is mapped as it is."
+        "The error of a row is the length of the difference, divided by the length of the row. Peak memory includes "
+        "the float32 rows from which the others are made here. A frozen.h5 with such rows is mapped as it is."
     )
-    return Scenario(name, f"Forward pass from frozen rows in fewer bits, {what}", entries, _EXACT, targets, note=note)
+    return Scenario(name, f"Forward pass from frozen rows with fewer bits, {what}", entries, _EXACT, targets, note=note)
 
 
 def _bytes_by_exact(dtype: str) -> Callable[[Any], float]:
