@@ -12,12 +12,12 @@ from splitembed.tables import FrozenTable
 from splitembed.vectors.fasttext.read_bin import fasttext_blocks
 from splitembed.vectors.fasttext.subwords import SubwordVectors
 from splitembed.vectors.intake import Intake
+from splitembed.vectors.layouts import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, find_layout
 from splitembed.vectors.pairs.frozen_tables import table_blocks, table_vectors
-from splitembed.vectors.pairs.pair import Pair, pair_blocks, shared_vectors
+from splitembed.vectors.pairs.read_pair import Pair, pair_blocks, shared_vectors
 from splitembed.vectors.recognise import Found, name_of, recognise
 from splitembed.vectors.source import VectorSource, with_options
 from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, open_stream
-from splitembed.vectors.streams.sniff import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, sniff
 from splitembed.vectors.text.read_text import text_blocks
 from splitembed.vectors.word2vec.read_binary import binary_blocks
 from splitembed.vectors.word_vectors import Block, WordVectors, gather_blocks, stack_blocks
@@ -216,6 +216,6 @@ def _stream_blocks(
     """Reads a file from front to back, and notes its format."""
     with open_stream(found, progress, member=asked.member, dim=asked.dim) as stream:
         intake.source = intake.doubts.source = stream.path  # which file inside an archive it is, too
-        layout = sniff(stream, intake, asked.format)
+        layout = find_layout(stream, intake, asked.format)
         formats.append(layout.format)
         yield from READERS[layout.format](stream, layout, intake)

@@ -9,14 +9,15 @@ from typing import Any
 from splitembed.errors import VectorFormatError
 from splitembed.tables import FrozenTable
 from splitembed.vectors.intake import Intake
+from splitembed.vectors.layouts import AUTO
 from splitembed.vectors.pairs.containers import ACCEPTED, open_container, open_matrix
-from splitembed.vectors.pairs.keras_tables import is_embedding, table_of_embedding
-from splitembed.vectors.pairs.pair import Pair, as_pair, check_rows
+from splitembed.vectors.pairs.in_memory import as_pair, is_embedding, table_of_embedding
 from splitembed.vectors.pairs.pickles import is_pickle, load_pickle
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import as_word_list
 from splitembed.vectors.source import VectorSource, refuse_datasets
 from splitembed.vectors.streams.opening import STANDARD_INPUT, name_source
-from splitembed.vectors.streams.sniff import AUTO
 from splitembed.vectors.word_vectors import WordVectors
 
 Found = FrozenTable | Pair | Any  # anything else is what `open_stream` opens

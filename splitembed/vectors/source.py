@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.streams.sniff import AUTO
+from splitembed.vectors.layouts import AUTO
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def tensors(folder, words, matrix):
 
 def spacy(folder, words, matrix):
     msgpack = pytest.importorskip("msgpack")
-    from splitembed.vectors.pairs.spacy_strings import keys_of
+    from splitembed.vectors.pairs.spacy_keys import keys_of
 
     with open(folder / "vectors", "wb") as file:
         np.save(file, matrix)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from splitembed.vectors.fasttext.model import Model
 from splitembed.vectors.intake import Intake, decode_words
+from splitembed.vectors.layouts import Layout
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import Layout
 from splitembed.vectors.word_vectors import Block
 
 
@@ -21,7 +21,7 @@ def fasttext_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[
 
     Args:
         stream: the file, at its first byte.
-        layout: as `sniff` found it; the model tells all by itself.
+        layout: as `find_layout` found it; the model tells all by itself.
         intake: what is wanted, and what becomes of doubts. Its places are the bytes at which the words stand.
 
     Yields:

@@ -13,7 +13,7 @@ from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
 from splitembed.vectors.pairs.hdf5 import hdf5_matrix, hdf5_pair, is_ours
 from splitembed.vectors.pairs.npy import MAGIC, is_npz, map_npy
 from splitembed.vectors.pairs.npz import npz_matrix, npz_pair
-from splitembed.vectors.pairs.pair import Pair
+from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.safetensors import TENSORS, TOKENIZER, safetensors_matrix, tokenizer_pair
 from splitembed.vectors.pairs.spacy import find_spacy_folders, is_spacy_folder, spacy_pair
 from splitembed.vectors.source import VectorSource, refuse_datasets

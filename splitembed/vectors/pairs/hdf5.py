@@ -15,7 +15,8 @@ from splitembed.errors import VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import HDF5_ERRORS
 from splitembed.vectors.intake import decode_words
 from splitembed.vectors.pairs.npz import two_names
-from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import PackedWords
 from splitembed.words import check_offsets
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.pairs.npy import Member, list_npz
-from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import ArrayWords
 
 

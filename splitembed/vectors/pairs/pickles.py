@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.optional import load_library
+from splitembed.vectors.unreadable import load_library
 
 # Protocols 2 to 5; of the older ones a class of copyreg, gensim or numpy, or a dict, list or tuple.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]|c(copy_reg|gensim|numpy)[\w.]*\n\w+\n|\((dp|lp)?\d*\n")

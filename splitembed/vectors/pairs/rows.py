@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.errors import VectorFormatError
+
 NUM_BLOCK_ROWS = 4096
 NUM_BLOCK_NUMBERS = 1 << 20  # 4 MB as float32, however long a row is
 
@@ -64,3 +66,39 @@ def take_rows(rows: Any, places: NDArray[np.int64]) -> NDArray[Any]:
         return np.asarray(rows[low:high])[places - low]
     distinct, inverse = np.unique(places, return_inverse=True)
     return np.concatenate([np.asarray(rows[place : place + 1]) for place in distinct.tolist()])[inverse.reshape(-1)]
+
+
+def check_rows(name: str, num_words: int, matrix: Any) -> Any:
+    """Refuses what is no matrix of one row for each word, and returns it as something that gives slices.
+
+    >>> check_rows("by hand", 2, [[1, 2], [3, 4]]).shape
+    (2, 2)
+
+    Args:
+        name: what messages call it.
+        num_words: how many rows there must be.
+        matrix: `(num_words, dim)`; an array, or anything that NumPy makes one of.
+
+    Raises:
+        VectorFormatError: it has another shape.
+    """
+    if hasattr(matrix, "toarray") or np.ma.isMaskedArray(matrix):
+        kind, advice = ("sparse matrix", "toarray()") if hasattr(matrix, "toarray") else ("masked array", "filled(0)")
+        raise VectorFormatError(f"{name}: found a {kind}; expected a dense one. Pass matrix.{advice}.")
+    is_lazy = all(hasattr(matrix, name) for name in ("shape", "dtype", "__getitem__")) and isinstance(
+        matrix.dtype, np.dtype
+    )
+    array = matrix if is_lazy else as_array(matrix)
+    if len(array.shape) != 2 or num_words != array.shape[0]:
+        raise VectorFormatError(
+            f"{name}: found {num_words} words and rows of shape {tuple(array.shape)}; expected (num_words, dim). "
+            "Pass one row for each word."
+        )
+    return array
+
+
+def as_array(rows: Any) -> NDArray[Any]:
+    try:
+        return np.asanyarray(rows)  # a memory map stays one
+    except ValueError:  # rows of different lengths
+        return np.asarray(None)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.optional import load_library
-from splitembed.vectors.pairs.pair import Pair, check_rows
-from splitembed.vectors.pairs.rows import WeightedRows
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import WeightedRows, check_rows
 from splitembed.vectors.pairs.word_lists import as_word_list
+from splitembed.vectors.unreadable import load_library
 
 EMBEDDINGS = ("embeddings", "embedding.weight")
 TENSORS, TOKENIZER = "model.safetensors", "tokenizer.json"

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.optional import load_library
 from splitembed.vectors.pairs.npy import map_npy
-from splitembed.vectors.pairs.pair import Pair
-from splitembed.vectors.pairs.spacy_strings import SYMBOLS, keys_of
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
+from splitembed.vectors.unreadable import load_library
 
 ROWS, KEYS, OLD_KEYS, STRINGS, SETTINGS = "vectors", "key2row", "keys", "strings.json", "vectors.cfg"
 NO_STRING = "keys whose string is not in strings.json, left out"

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.foreign_formats import BINARY, name_foreign
 from splitembed.vectors.intake import decode_words
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
 from splitembed.vectors.streams.opening import open_stream
+from splitembed.vectors.unreadable import BINARY, name_foreign
 from splitembed.vocabulary import Vocabulary, read_vocabulary
 
 BOM = b"\xef\xbb\xbf"

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from splitembed.vectors.optional import load_library
+from splitembed.vectors.unreadable import load_library
 
 BUFFER_BYTES = 1 << 17
 OUTPUT_BYTES = 1 << 18  # at once, whatever the compressed data would like

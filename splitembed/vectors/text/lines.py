@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from splitembed.vectors.decimals import TAB_TO_SPACE
 from splitembed.vectors.intake import Intake
+from splitembed.vectors.layouts import Layout
 from splitembed.vectors.streams import opening as streams
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import Layout
 
 MOST_BYTES_A_NUMBER = 64  # of text; what is longer than such a line is no line of this table
 MOST_BYTES_A_WORD = 1 << 20

@@ -8,10 +8,10 @@ import numpy as np
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE, NotANumberError, parse_decimals
 from splitembed.vectors.intake import Intake, decode_words
+from splitembed.vectors.layouts import ROW_END, Layout
 from splitembed.vectors.read_warnings import BLANK, MERGED, OPEN_END, Doubts
 from splitembed.vectors.streams.ahead import map_ahead, take_ahead
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import ROW_END, Layout
 from splitembed.vectors.text.lines import Lines
 from splitembed.vectors.text.plain_lines import parse_plain_lines
 from splitembed.vectors.word_vectors import Block
@@ -27,7 +27,7 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
 
     Args:
         stream: the file, at its first byte.
-        layout: as `sniff` found it.
+        layout: as `find_layout` found it.
         intake: what is wanted, and what becomes of doubts.
 
     Yields:

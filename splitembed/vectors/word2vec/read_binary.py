@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake, decode_words
+from splitembed.vectors.layouts import LARGEST_DIM, Layout
 from splitembed.vectors.streams import opening as streams
 from splitembed.vectors.streams.ahead import take_ahead
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import LARGEST_DIM, Layout
 from splitembed.vectors.text.lines import MOST_BYTES_A_WORD
 from splitembed.vectors.word2vec.record_types import NUM_BYTES, have_line_feeds
 from splitembed.vectors.word_vectors import Block
@@ -29,7 +29,7 @@ def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bl
 
     Args:
         stream: the file, at its first byte.
-        layout: as `sniff` found it.
+        layout: as `find_layout` found it.
         intake: what is wanted, and what becomes of doubts.
 
     Yields:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.data import packages
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import VectorSource, iter_vectors, read_vectors
-from splitembed.vectors.pairs.spacy_strings import keys_of
+from splitembed.vectors.pairs.spacy_keys import keys_of
 from tests.helpers.fetched import needs_data
 from tests.helpers.reference import table_of
 

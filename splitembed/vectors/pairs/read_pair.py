@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from splitembed.arrays import aligned_empty
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake, all_strings
-from splitembed.vectors.pairs.rows import block_rows, take_rows
-from splitembed.vectors.pairs.word_lists import spell_integers
-from splitembed.vectors.streams.sniff import LARGEST_DIM
+from splitembed.vectors.layouts import LARGEST_DIM
+from splitembed.vectors.pairs.rows import as_array, block_rows, take_rows
 from splitembed.vectors.word_vectors import Block, WordVectors
 
 
@@ -22,63 +21,6 @@ class Pair(NamedTuple):
     words: Any  # strings; anything with a length that gives slices
     rows: Any
     row_of: NDArray[np.int64] | None = None  # (num_words,) where word i does not have row i of a matrix
-
-
-def as_pair(source: Any) -> Pair | None:
-    """Recognises words that are in memory with their rows; None for anything else.
-
-    >>> as_pair({"the": [1.0, 2.0]})
-    Pair(name='dict', words=['the'], rows={'the': [1.0, 2.0]}, row_of=None)
-    >>> as_pair(["the"]) is None
-    True
-
-    Args:
-        source: a mapping word -> row, `WordVectors`, or an object with `index_to_key` and `vectors`, as gensim's
-            KeyedVectors has them. Words that are all integers stand for their decimal digits.
-
-    Raises:
-        VectorFormatError: words and matrix do not belong together; a gensim model in place of its vectors.
-    """
-    if isinstance(source, Mapping):
-        words = spell_integers(list(source))
-        return Pair(type(source).__name__, words, dict(zip(words, source.values(), strict=True)))
-    if isinstance(source, WordVectors):
-        return Pair(source.source, source.words, source.matrix, source.row_of)
-    if hasattr(source, "index_to_key") and hasattr(source, "vectors"):
-        name, words = type(source).__name__, spell_integers(source.index_to_key)
-        return Pair(name, words, check_rows(name, len(words), source.vectors))
-    if hasattr(source, "wv"):
-        raise VectorFormatError(f"Found a whole model, {type(source).__name__}; expected its vectors. Pass model.wv.")
-    return None
-
-
-def check_rows(name: str, num_words: int, matrix: Any) -> Any:
-    """Refuses what is no matrix of one row for each word, and returns it as something that gives slices.
-
-    >>> check_rows("by hand", 2, [[1, 2], [3, 4]]).shape
-    (2, 2)
-
-    Args:
-        name: what messages call it.
-        num_words: how many rows there must be.
-        matrix: `(num_words, dim)`; an array, or anything that NumPy makes one of.
-
-    Raises:
-        VectorFormatError: it has another shape.
-    """
-    if hasattr(matrix, "toarray") or np.ma.isMaskedArray(matrix):
-        kind, advice = ("sparse matrix", "toarray()") if hasattr(matrix, "toarray") else ("masked array", "filled(0)")
-        raise VectorFormatError(f"{name}: found a {kind}; expected a dense one. Pass matrix.{advice}.")
-    is_lazy = all(hasattr(matrix, name) for name in ("shape", "dtype", "__getitem__")) and isinstance(
-        matrix.dtype, np.dtype
-    )
-    array = matrix if is_lazy else _as_array(matrix)
-    if len(array.shape) != 2 or num_words != array.shape[0]:
-        raise VectorFormatError(
-            f"{name}: found {num_words} words and rows of shape {tuple(array.shape)}; expected (num_words, dim). "
-            "Pass one row for each word."
-        )
-    return array
 
 
 def pair_blocks(pair: Pair, intake: Intake) -> Iterator[Block]:
@@ -147,7 +89,7 @@ def _dim(pair: Pair, intake: Intake) -> int:
         _check_numbers(pair.rows, 0, intake)
         return int(pair.rows.shape[1])
     if pair.words:
-        return int(_as_array(pair.rows[pair.words[0]]).size)
+        return int(as_array(pair.rows[pair.words[0]]).size)
     if intake.dim is None:
         raise VectorFormatError(
             f"{pair.name}: found no row and no `dim`; expected rows of vectors. Pass some, or `dim`."
@@ -185,7 +127,7 @@ def _stack_rows(
 ) -> NDArray[np.float64]:
     stacked = np.empty((len(words), dim))
     for index, word in enumerate(words):
-        row = _as_array(rows[word])
+        row = as_array(rows[word])
         if np.ma.isMaskedArray(row):  # what it masks would come back
             raise intake.error(int(places[index]), "a masked array", "numbers", "Pass row.filled(0).")
         _check_numbers(row, int(places[index]), intake)
@@ -199,10 +141,3 @@ def _stack_rows(
 def _check_numbers(row: Any, place: int, intake: Intake) -> None:
     if row.dtype.kind not in "fiu" and row.dtype.name != "bfloat16":
         raise intake.error(place, f"dtype {row.dtype}", "real numbers", "Convert the rows with astype(float).")
-
-
-def _as_array(rows: Any) -> NDArray[Any]:
-    try:
-        return np.asanyarray(rows)  # a memory map stays one
-    except ValueError:  # rows of different lengths
-        return np.asarray(None)

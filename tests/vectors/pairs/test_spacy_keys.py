@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed.vectors.pairs.spacy_strings import SYMBOLS, keys_of
+from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
 
 GOLDEN = {
     "": 0,

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
 from splitembed.vectors.fasttext.head import is_fasttext, read_dim
-from splitembed.vectors.foreign_formats import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.intake import Intake
 from splitembed.vectors.read_warnings import BLANK
 from splitembed.vectors.streams.heads import Head
+from splitembed.vectors.unreadable import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.word2vec.record_types import NUM_BYTES, find_dtype
 
 AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-binary", "fasttext-bin"
@@ -59,7 +59,7 @@ class Layout:
     dtype: str = "float32"
 
 
-def sniff(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
+def find_layout(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
     """Finds out how a file is laid out.
 
     Args:
