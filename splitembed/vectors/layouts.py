@@ -26,7 +26,6 @@ from splitembed.vectors.word2vec.record_types import NUM_BYTES, find_dtype
 
 AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-binary", "fasttext-bin"
 DTYPES_OF_FORMATS = {f"{BINARY_FORMAT}-{dtype}": dtype for dtype in NUM_BYTES}
-FORMATS = (AUTO, TEXT_FORMAT, BINARY_FORMAT, *DTYPES_OF_FORMATS, FASTTEXT_FORMAT)
 LARGEST_DIM = 1 << 24  # a header that says more is none
 NUM_SAMPLE_ROWS = 100
 
@@ -74,13 +73,7 @@ def find_layout(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # 
     Raises:
         VectorFormatError: it is something else, by name; or its dim is another than was asked for.
     """
-    if format not in FORMATS:
-        raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
     layout = _find_layout(stream, intake, format)
-    if format not in (AUTO, layout.format) and not (layout.format == BINARY_FORMAT and format in DTYPES_OF_FORMATS):
-        raise VectorFormatError(
-            f"{stream.path}: found {layout.format}; expected {format}, as asked for. Pass format={layout.format!r}."
-        )
     if layout.dim:  # else the reader says what is wrong
         intake.check_dim(layout.dim)
     return layout

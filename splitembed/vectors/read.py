@@ -1,32 +1,16 @@
-"""The door to all readers: any source of vectors enters, `WordVectors` or a stream of `Block`s leaves."""
+"""The functions that read any source of vectors, whole or block by block."""
 
 import contextlib
-import itertools
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
-from splitembed.tables import FrozenTable
-from splitembed.vectors.fasttext.read_bin import fasttext_blocks
-from splitembed.vectors.fasttext.subwords import SubwordVectors
+from splitembed.vectors.formats import open_vectors
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.layouts import AUTO, BINARY_FORMAT, FASTTEXT_FORMAT, TEXT_FORMAT, Layout, find_layout
-from splitembed.vectors.pairs.frozen_tables import table_blocks, table_vectors
-from splitembed.vectors.pairs.read_pair import Pair, pair_blocks, shared_vectors
-from splitembed.vectors.recognise import Found, name_of, recognise
+from splitembed.vectors.layouts import AUTO
+from splitembed.vectors.open_request import OpenRequest, name_of
+from splitembed.vectors.opened import read_all, read_blocks
 from splitembed.vectors.source import VectorSource, with_options
-from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, open_stream
-from splitembed.vectors.text.read_text import text_blocks
-from splitembed.vectors.word2vec.read_binary import binary_blocks
-from splitembed.vectors.word_vectors import Block, WordVectors, gather_blocks, stack_blocks
-
-READERS: dict[str, Callable[[Stream, Layout, Intake], Iterator[Block]]] = {
-    TEXT_FORMAT: text_blocks,
-    BINARY_FORMAT: binary_blocks,
-    FASTTEXT_FORMAT: fasttext_blocks,
-}
+from splitembed.vectors.word_vectors import Block, WordVectors
 
 
 def read_vectors(
@@ -100,7 +84,7 @@ def read_vectors(
         OSError: as `open` raises it.
         ImportError: a library that the source needs is not installed; the message names the extra that installs it.
     """
-    asked = with_options(
+    options = with_options(
         source,
         dim=dim,
         format=format,
@@ -110,10 +94,10 @@ def read_vectors(
         strict=strict,
         non_finite=non_finite,
     )
-    intake = _intake(asked, vocabulary)
+    intake = checks_of(options, vocabulary)
     with contextlib.ExitStack() as stack:
-        vectors = _read(recognise(asked, intake, stack), asked, intake, progress)
-    vectors.subwords = vectors.subwords or getattr(asked.source, "subwords", None)
+        vectors = read_all(open_vectors(OpenRequest(options, intake, stack, progress)), intake)
+    vectors.subwords = vectors.subwords or getattr(options.source, "subwords", None)
     intake.doubts.tell()
     return vectors
 
@@ -141,81 +125,19 @@ def iter_vectors(
         VectorFormatError, TableFormatError, VocabularyError, OSError, ImportError: as for `read_vectors`, when it is
             iterated.
     """
-    asked = with_options(source, **options)
-    intake = _intake(asked, vocabulary)
+    request = with_options(source, **options)
+    intake = checks_of(request, vocabulary)
     with contextlib.ExitStack() as stack:
-        yield from _blocks(recognise(asked, intake, stack), asked, intake, progress)
+        yield from read_blocks(open_vectors(OpenRequest(request, intake, stack, progress)), intake)
     intake.doubts.tell()
 
 
-def read_shared_vectors(source: Any, **options: Any) -> WordVectors | None:
-    """Reads vectors whose words share rows; others are better read by `iter_vectors`, in bounded memory.
-
-    >>> read_shared_vectors({"the": [1.0, 2.0]}) is None
-    True
-
-    Args:
-        source: as for `read_vectors`.
-        options: the others of `read_vectors`.
-
-    Returns:
-        The vectors, or None where every word has a row of its own; then nothing was read.
-    """
-    asked = with_options(source, **options)
-    intake = _intake(asked, None)
-    with contextlib.ExitStack() as stack:
-        found = recognise(asked, intake, stack)
-        if not isinstance(found, FrozenTable | Pair) or found.row_of is None:
-            return None
-        if len(np.unique(found.row_of)) == len(found.row_of):  # a lookup's tokens, each with a row of its own
-            return None
-        vectors = _read(found, asked, intake, None)
-    intake.doubts.tell()
-    return vectors
-
-
-def _intake(asked: VectorSource, vocabulary: Iterable[str] | None) -> Intake:
+def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) -> Intake:
+    """Return the checks that the options of a source ask for."""
     return Intake(
-        name_of(asked.source), vocabulary=vocabulary, dim=asked.dim, strict=asked.strict, non_finite=asked.non_finite
+        name_of(options.source),
+        vocabulary=vocabulary,
+        dim=options.dim,
+        strict=options.strict,
+        non_finite=options.non_finite,
     )
-
-
-def _read(found: Found, asked: VectorSource, intake: Intake, progress: bool | None) -> WordVectors:
-    if isinstance(found, FrozenTable):
-        return table_vectors(found, intake)
-    if isinstance(found, Pair):
-        return _stacked(pair_blocks(found, intake), intake) if found.row_of is None else shared_vectors(found, intake)
-    formats: list[str] = []
-    vectors = _stacked(_stream_blocks(found, asked, intake, progress, formats), intake)
-    is_path = isinstance(found, (str, os.PathLike)) and found != STANDARD_INPUT
-    if formats == [FASTTEXT_FORMAT] and is_path and os.path.isfile(found):
-        vectors.subwords = SubwordVectors(found, member=asked.member, dim=asked.dim)
-        vectors.subwords.has_told = True  # this reading tells them
-    return vectors
-
-
-def _stacked(blocks: Iterator[Block], intake: Intake) -> WordVectors:
-    first = next(blocks)  # then `most_rows` is known, if it can be
-    blocks = itertools.chain((first,), blocks)
-    most_rows = intake.most_rows
-    words, vectors = gather_blocks(list(blocks)) if most_rows is None else stack_blocks(blocks, most_rows)
-    return WordVectors(words, vectors, intake.source)
-
-
-def _blocks(found: Found, asked: VectorSource, intake: Intake, progress: bool | None) -> Iterator[Block]:
-    if isinstance(found, FrozenTable):
-        return table_blocks(found, intake)
-    if isinstance(found, Pair):
-        return pair_blocks(found, intake)
-    return _stream_blocks(found, asked, intake, progress, [])
-
-
-def _stream_blocks(
-    found: Any, asked: VectorSource, intake: Intake, progress: bool | None, formats: list[str]
-) -> Iterator[Block]:
-    """Reads a file from front to back, and notes its format."""
-    with open_stream(found, progress, member=asked.member, dim=asked.dim) as stream:
-        intake.source = intake.doubts.source = stream.path  # which file inside an archive it is, too
-        layout = find_layout(stream, intake, asked.format)
-        formats.append(layout.format)
-        yield from READERS[layout.format](stream, layout, intake)

@@ -1,5 +1,6 @@
 """Any source of vectors enters; a frozen.h5 that many models can share leaves, in bounded memory."""
 
+import contextlib
 import os
 from typing import Any
 
@@ -7,7 +8,12 @@ import numpy as np
 
 from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
 from splitembed.tables.atomic_files import refuse_foreign
-from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors
+from splitembed.vectors.formats import open_vectors
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.opened import read_all, read_blocks, shares_rows
+from splitembed.vectors.read import checks_of
+from splitembed.vectors.source import VectorSource, with_options
+from splitembed.vectors.word_vectors import WordVectors
 
 
 def save_frozen(
@@ -48,14 +54,17 @@ def save_frozen(
         TableFormatError: `path` is a file that is no table of ours, and would be lost.
     """
     refuse_foreign(path)
-    shared = read_shared_vectors(source, **options)
-    if shared is not None:
-        _write_shared(path, shared, dtype, _source_name(source))
-        return open_frozen(path)
-    blocks = iter_vectors(source, progress=progress, **options)
-    with FrozenWriter(path, dtype=dtype, source=_source_name(source), with_zero_row=True) as writer:
-        for words, vectors in blocks:
-            writer.append(words, vectors)
+    request, name = with_options(source, **options), _source_name(source)
+    intake = checks_of(request)
+    with contextlib.ExitStack() as stack:
+        opened = open_vectors(OpenRequest(request, intake, stack, progress))
+        if shares_rows(opened):
+            _write_shared(path, read_all(opened, intake), dtype, name)
+        else:
+            with FrozenWriter(path, dtype=dtype, source=name, with_zero_row=True) as writer:
+                for words, vectors in read_blocks(opened, intake):
+                    writer.append(words, vectors)
+    intake.doubts.tell()
     return open_frozen(path)
 
 

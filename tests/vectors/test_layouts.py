@@ -28,10 +28,10 @@ def test_what_has_no_name(write, content):
 def test_format_refuses_the_other(write):
     path = write(b"2 2\nthe 0.1 0.2\nof 0.3 0.4\n")
     assert len(read_vectors(path, format="text")) == 2
-    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary, as asked for"):
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary, because of format="):
         read_vectors(path, format="word2vec-binary")
     path = write(b"2 2\nthe " + f(1, 2) + b"of " + f(3, 4))
-    with pytest.raises(VectorFormatError, match="found word2vec-binary; expected text, as asked for"):
+    with pytest.raises(VectorFormatError, match="found word2vec-binary; expected text, because of format="):
         read_vectors(path, format="text")
 
 
@@ -47,8 +47,8 @@ def test_format_word2vec_binary_takes_records_that_look_like_words(write):
 def test_an_unknown_format_is_refused(write):
     with pytest.raises(
         VectorFormatError,
-        match=r"`format` must be one of auto, text, word2vec-binary, word2vec-binary-float32, word2vec-binary-float16, "
-        r"word2vec-binary-float64, fasttext-bin\. Received: 'glove'",
+        match=r"`format` must be one of auto, fasttext-bin, word2vec-binary, text, word2vec-binary-float32, "
+        r"word2vec-binary-float16, word2vec-binary-float64\. Received: 'glove'",
     ):
         read_vectors(write(b"the 1 2\n"), format="glove")
 
@@ -85,7 +85,7 @@ def test_format_names_the_numbers_of_word2vec_binary(write):
     for other in ("word2vec-binary-float32", "word2vec-binary-float64", "word2vec-binary"):
         with pytest.raises(VectorFormatError):
             read_vectors(write(content), format=other)
-    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary-float64, as asked for"):
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary-float64, because of"):
         read_vectors(write(b"1 2\nthe 1 2\n"), format="word2vec-binary-float64")
 
 

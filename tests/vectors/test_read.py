@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.accuracy.memory import anonymous_bytes
-from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors, read_vectors
+from splitembed.vectors import VectorSource, iter_vectors, read_vectors
 from splitembed.vectors.save_frozen import save_frozen
 from tests.helpers.fresh import run_fresh
 from tests.helpers.odd_words import same_bits
@@ -169,11 +169,3 @@ def test_tables_are_the_same_whatever_the_block(tmp_path, monkeypatch):
     monkeypatch.setattr("splitembed.vectors.pairs.rows.NUM_BLOCK_ROWS", 2)
     assert table_of(read_vectors(source)) == dict(zip(WORDS, MATRIX.tolist(), strict=True))
     assert [len(block.words) for block in iter_vectors(source)] == [2, 2, 1]
-
-
-def test_only_what_shares_rows_is_read_for_its_shared_rows(tmp_path):
-    for container in (text, npy, hdf5):
-        assert read_shared_vectors(container(tmp_path, WORDS, MATRIX)) is None
-    assert read_shared_vectors(({"red": 1, "sky": 2}, MATRIX[:3])) is None  # row 0 is padding
-    shared = WordVectors(["a", "b"], MATRIX[:1], row_of=np.array([0, 0]))
-    assert read_shared_vectors(shared).row_of.tolist() == [0, 0]

@@ -1,17 +1,69 @@
-"""Vectors that stand in a frozen.h5: its table enters; its words and rows, where they are or in blocks, leave."""
+"""Frozen tables, in memory or in a frozen.h5: how they are recognised, and how their words and rows are read."""
 
+import contextlib
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import h5py
 import numpy as np
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
-from splitembed.tables import FrozenTable
+from splitembed.tables import FrozenTable, open_frozen
+from splitembed.tables.atomic_files import HDF5_ERRORS
 from splitembed.vectors.intake import Intake
+from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.word_vectors import Block, WordVectors
 
+FROZEN = "frozen.h5"
+# The attribute `format` of a file that splitembed wrote starts with this.
+_FORMAT_PREFIX = "splitembed."
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 NUM_BLOCK_ROWS = 4096
+
+
+def recognise_table(request: OpenRequest) -> bool:
+    """Return whether the source is a `FrozenTable`, or `WordVectors` that hold all rows of one."""
+    source = request.source
+    if isinstance(source, WordVectors):
+        return source.table is not None and source.row_of is source.table.row_of
+    return isinstance(source, FrozenTable)
+
+
+def open_table(request: OpenRequest) -> FrozenTable:
+    """Return the table."""
+    table = request.source.table if isinstance(request.source, WordVectors) else request.source
+    assert isinstance(table, FrozenTable)
+    return table
+
+
+def recognise_file(request: OpenRequest) -> bool:
+    """Return whether the source is a file that splitembed wrote, or a folder with a frozen.h5."""
+    if request.folder is not None:
+        return (request.folder / FROZEN).is_file()
+    if not request.head.startswith(HDF5_MAGIC):
+        return False
+    # With `datasets` the user says that the file is another one, so the error should not call it a frozen.h5.
+    return _is_ours(Path(request.source), if_damaged=request.options.datasets is None)
+
+
+def open_file(request: OpenRequest) -> FrozenTable:
+    """Open a frozen.h5, which is mapped.
+
+    Raises:
+        TableFormatError: the file is damaged, or another kind of file of splitembed.
+    """
+    return open_frozen(request.source if request.folder is None else request.folder / FROZEN)
+
+
+def _is_ours(path: str | os.PathLike[str], if_damaged: bool) -> bool:
+    """Return whether splitembed wrote an HDF5 file; `if_damaged` for a file that cannot be opened."""
+    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
+        written = file.attrs.get("format")
+        prefix = _FORMAT_PREFIX if isinstance(written, str) else _FORMAT_PREFIX.encode()
+        return isinstance(written, (bytes, str)) and written[: len(prefix)] == prefix
+    return if_damaged
 
 
 def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:

@@ -4,7 +4,6 @@ Words may be strings of fixed or variable length, integers, or a group with `utf
 """
 
 import contextlib
-import os
 from typing import Any
 
 import h5py
@@ -14,13 +13,14 @@ from numpy.typing import NDArray
 from splitembed.errors import VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import HDF5_ERRORS
 from splitembed.vectors.intake import decode_words
+from splitembed.vectors.open_request import WORDS_APART, OpenRequest
+from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
 from splitembed.vectors.pairs.npz import two_names
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import PackedWords
 from splitembed.words import check_offsets
 
-OURS = "splitembed."  # what the attribute `format` of our own files starts with
 _MOST_TOLD = 12
 
 
@@ -55,29 +55,22 @@ class _Strings:
         return list(map(str, words)) if self._slices.dtype.kind in "iu" else decode_words(words)
 
 
-def is_ours(path: str | os.PathLike[str], unless_damaged: bool) -> bool:
-    """Says whether an HDF5 file was written by splitembed; of one that cannot be opened, what it is told."""
-    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
-        written = file.attrs.get("format")
-        return isinstance(written, (bytes, str)) and written[: len(OURS)] in (OURS, OURS.encode())
-    return unless_damaged
+def recognise_hdf5(request: OpenRequest) -> bool:
+    """Return whether the source is an HDF5 file."""
+    return request.head.startswith(HDF5_MAGIC)
 
 
-def hdf5_pair(path: str | os.PathLike[str], datasets: Any, stack: contextlib.ExitStack) -> Pair:
-    """Opens the words and the matrix of an HDF5 file.
+def open_hdf5(request: OpenRequest) -> Pair:
+    """Open the words and the matrix of an HDF5 file. They can be read until `request.stack` is closed.
 
     Args:
-        path: the file.
-        datasets: the names of the words and of the matrix.
-        stack: closes the file.
-
-    Returns:
-        Its name is the path; it can be read until `stack` is closed.
+        request: its option `datasets` names the words and the matrix.
 
     Raises:
-        VectorFormatError: no names, or none that fit; a file that is damaged.
+        VectorFormatError: no names, names of other things, or a damaged file.
     """
-    name, file = os.fspath(path), _open(path, stack)
+    name = str(request.path)
+    file, datasets = _open(name, request.stack), request.options.datasets
     if datasets is None:
         raise _unnamed(name, file, 'read_vectors(path, datasets=("words", "matrix"))')
     words_name, matrix_name = two_names(name, datasets)
@@ -85,31 +78,30 @@ def hdf5_pair(path: str | os.PathLike[str], datasets: Any, stack: contextlib.Exi
     return Pair(name, words, check_rows(name, len(words), _slices(name, file, matrix_name)))
 
 
-def hdf5_matrix(path: str | os.PathLike[str], dataset: str | None, stack: contextlib.ExitStack) -> Any:
-    """Opens the matrix of an HDF5 file.
+def open_hdf5_matrix(request: OpenRequest) -> Any:
+    """Open the matrix of an HDF5 file. It can be read until `request.stack` is closed.
 
     Args:
-        path: the file.
-        dataset: its name.
-        stack: closes the file.
+        request: its option `datasets` names the matrix.
 
     Returns:
-        Something with `shape` and `dtype` that gives slices until `stack` is closed.
+        An object with `shape` and `dtype` that gives slices.
 
     Raises:
-        VectorFormatError: no name, or none that fits; a file that is damaged.
+        VectorFormatError: no name, the name of another thing, or a damaged file.
     """
-    name, file = os.fspath(path), _open(path, stack)
-    if not isinstance(dataset, str):
+    dataset, name = request.dataset_name(WORDS_APART), str(request.path)
+    file = _open(name, request.stack)
+    if dataset is None:
         raise _unnamed(name, file, 'read_vectors(VectorSource((words, path), datasets="matrix"))')
     return _slices(name, file, dataset)
 
 
-def _open(path: str | os.PathLike[str], stack: contextlib.ExitStack) -> h5py.File:
+def _open(name: str, stack: contextlib.ExitStack) -> h5py.File:
     try:
-        return stack.enter_context(h5py.File(path, "r"))
+        return stack.enter_context(h5py.File(name, "r"))
     except HDF5_ERRORS as error:
-        raise _damaged(os.fspath(path), error) from error
+        raise _damaged(name, error) from error
 
 
 def _slices(name: str, file: h5py.File, dataset: str) -> _Slices:

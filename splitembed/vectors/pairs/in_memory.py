@@ -8,38 +8,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import spell_integers
 from splitembed.vectors.word_vectors import WordVectors
 
 
-def as_pair(source: Any) -> Pair | None:
-    """Return the words and rows of an object in memory; None for any other object.
+def recognise_mapping(request: OpenRequest) -> bool:
+    """Return whether the source is a mapping word -> row."""
+    return isinstance(request.source, Mapping)
 
-    >>> as_pair({"the": [1.0, 2.0]})
-    Pair(name='dict', words=['the'], rows={'the': [1.0, 2.0]}, row_of=None)
-    >>> as_pair(["the"]) is None
-    True
 
-    Args:
-        source: a mapping word -> row, `WordVectors`, or an object with `index_to_key` and `vectors`, such as gensim's
-            KeyedVectors. Words that are all integers are spelled as decimal digits.
+def open_mapping(request: OpenRequest) -> Pair:
+    """Return the words and rows of a mapping. Words that are all integers are spelled as decimal digits."""
+    words = spell_integers(list(request.source))
+    return Pair(type(request.source).__name__, words, dict(zip(words, request.source.values(), strict=True)))
+
+
+def recognise_word_vectors(request: OpenRequest) -> bool:
+    """Return whether the source is `WordVectors`."""
+    return isinstance(request.source, WordVectors)
+
+
+def open_word_vectors(request: OpenRequest) -> Pair:
+    """Return the words and rows of `WordVectors`."""
+    vectors: WordVectors = request.source
+    return Pair(vectors.source, vectors.words, vectors.matrix, vectors.row_of)
+
+
+def recognise_keyed_vectors(request: OpenRequest) -> bool:
+    """Return whether the source has `index_to_key` and `vectors`, as gensim's KeyedVectors has."""
+    return hasattr(request.source, "index_to_key") and hasattr(request.source, "vectors")
+
+
+def open_keyed_vectors(request: OpenRequest) -> Pair:
+    """Return the words and rows of KeyedVectors. Words that are all integers are spelled as decimal digits.
 
     Raises:
-        VectorFormatError: the numbers of words and rows differ; a gensim model instead of its vectors.
+        VectorFormatError: the numbers of words and rows differ.
     """
-    if isinstance(source, Mapping):
-        words = spell_integers(list(source))
-        return Pair(type(source).__name__, words, dict(zip(words, source.values(), strict=True)))
-    if isinstance(source, WordVectors):
-        return Pair(source.source, source.words, source.matrix, source.row_of)
-    if hasattr(source, "index_to_key") and hasattr(source, "vectors"):
-        name, words = type(source).__name__, spell_integers(source.index_to_key)
-        return Pair(name, words, check_rows(name, len(words), source.vectors))
-    if hasattr(source, "wv"):
-        raise VectorFormatError(f"Found a whole model, {type(source).__name__}; expected its vectors. Pass model.wv.")
-    return None
+    name, words = type(request.source).__name__, spell_integers(request.source.index_to_key)
+    return Pair(name, words, check_rows(name, len(words), request.source.vectors))
+
+
+def recognise_model(request: OpenRequest) -> bool:
+    """Return whether the source has `wv`, as the models of gensim have."""
+    return hasattr(request.source, "wv")
+
+
+def refuse_model(request: OpenRequest) -> Pair:
+    """Raise the error that names the vectors of a model.
+
+    Raises:
+        VectorFormatError: always.
+    """
+    raise VectorFormatError(
+        f"Found a whole model, {type(request.source).__name__}; expected its vectors. Pass model.wv."
+    )
 
 
 def is_embedding(layer: Any) -> bool:

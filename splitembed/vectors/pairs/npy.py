@@ -19,6 +19,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.open_request import OpenRequest
 
 MAGIC = b"\x93NUMPY"
 _NPY = ".npy"
@@ -27,6 +28,32 @@ _ERRORS = (
     *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
     tokenize.TokenError,  # NumPy reads headers of Python 2, too
 )
+
+
+def recognise_npy(request: OpenRequest) -> bool:
+    """Return whether the source is a .npy file."""
+    return request.head.startswith(MAGIC)
+
+
+def refuse_npy(request: OpenRequest) -> Any:
+    """Raise the error that says how to pass words with a .npy file.
+
+    Raises:
+        VectorFormatError: always.
+    """
+    raise VectorFormatError(
+        f"{request.path}: found a NumPy .npy array, which holds no words; expected words and their rows. Pass (words, "
+        "path), with the words as a list or as the path of a file with one word a line."
+    )
+
+
+def open_npy_matrix(request: OpenRequest) -> NDArray[Any]:
+    """Map the array of a .npy file.
+
+    Raises:
+        VectorFormatError: the file is damaged or cut short, or holds Python objects.
+    """
+    return map_npy(request.source)
 
 
 def map_npy(path: str | os.PathLike[str], allow_pickle: bool = False) -> NDArray[Any]:

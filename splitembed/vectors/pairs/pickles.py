@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.unreadable import load_library
 
 # Protocols 2 to 5; of the older ones a class of copyreg, gensim or numpy, or a dict, list or tuple.
@@ -16,6 +17,11 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05]|c(copy_reg|gensim|numpy)[\w.]*\n\w+\n|\(
 _OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _HEAD_BYTES = 4096
 _GENSIM = b"gensim"  # its classes are named in the first bytes
+
+
+def recognise_pickle(request: OpenRequest) -> bool:
+    """Return whether the source is a file that starts like a pickle."""
+    return request.file is not None and is_pickle(request.file)
 
 
 def is_pickle(path: str | os.PathLike[str]) -> bool:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.pairs.npy import map_npy
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.pairs.npy import MAGIC, map_npy
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
 from splitembed.vectors.unreadable import load_library
@@ -27,34 +28,44 @@ ROWS, KEYS, OLD_KEYS, STRINGS, SETTINGS = "vectors", "key2row", "keys", "strings
 NO_STRING = "keys whose string is not in strings.json, left out"
 
 
+def recognise_spacy(request: OpenRequest) -> bool:
+    """Return whether the source is the folder of one spaCy pipeline or of its vectors, or the file of its rows."""
+    if request.folder is not None:
+        return len(find_spacy_folders(request.folder)) == 1
+    return request.head.startswith(MAGIC) and _holds_vectors(Path(request.source).parent)
+
+
 def find_spacy_folders(folder: Path) -> list[Path]:
-    """The folders with vectors: itself, else its `vocab`, as pipelines have it, else those of the pipelines in it."""
+    """Return the folders with vectors: the given one, else its `vocab`, else the `vocab` of each pipeline in it."""
     for found in ([folder], [folder / "vocab"], sorted(folder.glob("*/vocab"))):
-        with_vectors = [each for each in found if is_spacy_folder(each)]
+        with_vectors = [each for each in found if _holds_vectors(each)]
         if with_vectors:
             return with_vectors
     return []
 
 
-def is_spacy_folder(folder: Path) -> bool:
-    """Says whether the files of vectors are there."""
+def _holds_vectors(folder: Path) -> bool:
     return (folder / ROWS).is_file() and any((folder / name).is_file() for name in (KEYS, OLD_KEYS))
 
 
-def spacy_pair(folder: Path, intake: Intake) -> Pair:
-    """Opens the words and rows; the rows are mapped.
+def open_spacy(request: OpenRequest) -> Pair:
+    """Open the words and rows. The rows are mapped.
 
     Args:
-        folder: with the files of vectors.
-        intake: whose wanted words are looked up by their keys; without a vocabulary the strings are read.
+        request: with a vocabulary, its words are looked up by their keys; without one, the strings are read.
 
     Returns:
         Words in the order of `key2row`, with the row of each.
 
     Raises:
-        VectorFormatError: floret vectors; files that are damaged or do not belong together.
+        VectorFormatError: floret vectors; damaged files, or files of different pipelines.
         ImportError: msgpack is not installed.
     """
+    folder = Path(request.source).parent if request.folder is None else find_spacy_folders(request.folder)[0]
+    return _open_folder(folder, request.intake)
+
+
+def _open_folder(folder: Path, intake: Intake) -> Pair:
     _refuse_floret(folder)
     rows = map_npy(folder / ROWS)
     if rows.ndim != 2:

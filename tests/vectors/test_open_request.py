@@ -69,7 +69,7 @@ def test_options_of_other_sources_are_refused(tmp_path):
         with pytest.raises(VectorFormatError, match="zip archive"):
             read_vectors(source, member="a")
     for source in (frozen, npz, tmp_path):
-        with pytest.raises(VectorFormatError, match="found another format; expected text, as asked for"):
+        with pytest.raises(VectorFormatError, match="; expected text, because of format='text'"):
             read_vectors(source, format="text")
 
 
