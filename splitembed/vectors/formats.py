@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.fasttext.read_bin import fasttext_blocks
 from splitembed.vectors.fasttext.subwords import SubwordVectors
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.layouts import AUTO, BINARY_FORMAT, DTYPES_OF_FORMATS, FASTTEXT_FORMAT, TEXT_FORMAT, Layout
 from splitembed.vectors.open_request import ACCEPTED, OpenRequest, is_words_and_matrix, name_of
 from splitembed.vectors.opened import Opened, RowStream
@@ -20,6 +19,7 @@ from splitembed.vectors.pairs import frozen_tables, hdf5, in_memory, npy, npz, p
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import as_word_list
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, refuse_datasets
 from splitembed.vectors.streams.opening import Stream
 from splitembed.vectors.text.read_text import text_blocks
@@ -136,7 +136,7 @@ def _open_pickle(request: OpenRequest) -> Opened:
             "its author, pass allow_pickle=True; or load it, and pass the object that it holds."
         )
     loaded = pickles.load_pickle(os.fspath(request.source))
-    inner = OpenRequest(VectorSource(loaded), request.intake, request.stack)
+    inner = OpenRequest(VectorSource(loaded), request.checks, request.stack)
     if inner.holds_bytes:
         raise _unknown_source(loaded)
     return open_vectors(inner)
@@ -156,8 +156,8 @@ def _has_layout(name: str) -> Callable[[OpenRequest], bool]:
     return lambda request: request.holds_bytes and request.layout.format == name
 
 
-def _open_rows(blocks: Callable[[Stream, Layout, Intake], Iterator[Block]]) -> Callable[[OpenRequest], RowStream]:
-    return lambda request: RowStream(blocks(request.stream, request.layout, request.intake))
+def _open_rows(blocks: Callable[[Stream, Layout, ReadChecks], Iterator[Block]]) -> Callable[[OpenRequest], RowStream]:
+    return lambda request: RowStream(blocks(request.stream, request.layout, request.checks))
 
 
 def _open_fasttext(request: OpenRequest) -> RowStream:
@@ -168,7 +168,7 @@ def _open_fasttext(request: OpenRequest) -> RowStream:
         subwords.has_told = True
         return subwords
 
-    blocks = fasttext_blocks(request.stream, request.layout, request.intake)
+    blocks = fasttext_blocks(request.stream, request.layout, request.checks)
     return RowStream(blocks, open_subwords if request.file is not None else None)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
 from splitembed.vectors.fasttext.head import is_fasttext, read_dim
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
 from splitembed.vectors.streams.heads import Head
 from splitembed.vectors.unreadable import BINARY, TEXT, name_foreign, refusal
@@ -58,12 +58,12 @@ class Layout:
     dtype: str = "float32"
 
 
-def find_layout(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
+def find_layout(stream: Head, checks: ReadChecks, format: str = AUTO) -> Layout:  # noqa: A002
     """Finds out how a file is laid out.
 
     Args:
         stream: the file; only its head is looked at.
-        intake: the dim asked for; takes note of blank lines before the first row.
+        checks: the dim asked for; takes note of blank lines before the first row.
         format: "text", "word2vec-binary" or "fasttext-bin" to refuse the others, "auto" for any; or
             "word2vec-binary-float16" and the like to say what the file does not.
 
@@ -73,22 +73,22 @@ def find_layout(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # 
     Raises:
         VectorFormatError: it is something else, by name; or its dim is another than was asked for.
     """
-    layout = _find_layout(stream, intake, format)
+    layout = _find_layout(stream, checks, format)
     if layout.dim:  # else the reader says what is wrong
-        intake.check_dim(layout.dim)
+        checks.check_dim(layout.dim)
     return layout
 
 
-def _find_layout(stream: Head, intake: Intake, format: str) -> Layout:  # noqa: A002
+def _find_layout(stream: Head, checks: ReadChecks, format: str) -> Layout:  # noqa: A002
     if is_fasttext(stream.head):
         return Layout(FASTTEXT_FORMAT, _check_fasttext(stream.path, read_dim(stream.head)), 0)
     foreign = name_foreign(stream.head, BINARY)
     if foreign:
         raise refusal(stream.path, foreign)
-    start, num_lines = _skip_blank_lines(stream, intake)
+    start, num_lines = _skip_blank_lines(stream, checks)
     header = HEADER.match(stream.head, start)
-    layout = _with_header(stream, intake, header, num_lines + 1, format) if header else None
-    layout = layout or _without_header(stream, intake, start, num_lines)
+    layout = _with_header(stream, checks, header, num_lines + 1, format) if header else None
+    layout = layout or _without_header(stream, checks, start, num_lines)
     _refuse_numbers_apart(stream, layout)
     return layout
 
@@ -102,7 +102,7 @@ def _check_fasttext(path: str, dim: int) -> int:
     )
 
 
-def _skip_blank_lines(stream: Head, intake: Intake) -> tuple[int, int]:
+def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
     """Where the first line that is not blank starts, and how many lines come before it."""
     start = len(BOM) if stream.head.startswith(BOM) else 0
     blank = _BLANK_LINES.match(stream.head, start)
@@ -111,7 +111,7 @@ def _skip_blank_lines(stream: Head, intake: Intake) -> tuple[int, int]:
         raise VectorFormatError(f"{stream.path} is empty ({end} bytes); expected rows of vectors. Get the file again.")
     num_lines = stream.head.count(b"\n", start, end)
     if num_lines:
-        intake.doubts.add(BLANK, "line 1", num_lines)
+        checks.warnings.add(BLANK, "line 1", num_lines)
     return end, num_lines
 
 
@@ -127,32 +127,32 @@ def _refuse_numbers_apart(stream: Head, layout: Layout) -> None:
         )
 
 
-def _with_header(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
+def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
     """The layout where the first line is a header; None where it looks like one and is a row of dim 1."""
     num_rows, dim = int(header[1]), int(header[2])
     rows = stream.head[header.end() :]
     sample = _sample(rows, stream.head_is_all)
     votes = [_count_numbers(row) for row in sample]
     found = _most_common(votes)
-    if _is_borne_out(dim, votes, intake.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
+    if _is_borne_out(dim, votes, checks.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
         return Layout(TEXT_FORMAT, dim, header.end(), line, num_rows)
     if sample and all(_ID_AND_NUMBER.fullmatch(row) for row in sample):
         return None
     if found:
-        raise intake.error(
+        raise checks.error(
             line,
             f"a header of {num_rows} rows of dim {dim} above rows of dim {found}",
             "a header that the rows bear out",
             f"Correct that line or take it out; if the words end in numbers, pass dim={dim}.",
         )
     if not rows.strip(ROW_END):
-        raise intake.error(line, "a header and nothing below it", f"{num_rows} rows", "Get the file again.")
+        raise checks.error(line, "a header and nothing below it", f"{num_rows} rows", "Get the file again.")
     if format.startswith(BINARY_FORMAT) or _is_binary(rows):
-        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows, _dtype(stream, intake, header, line, format))
+        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows, _dtype(stream, checks, header, line, format))
     raise _unknown(stream)
 
 
-def _dtype(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> str:  # noqa: A002
+def _dtype(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> str:  # noqa: A002
     """The dtype of binary records, as asked for or as they bear it out."""
     num_rows, dim = int(header[1]), int(header[2])
     dtypes = (DTYPES_OF_FORMATS[format],) if format in DTYPES_OF_FORMATS else tuple(NUM_BYTES)
@@ -160,7 +160,7 @@ def _dtype(stream: Head, intake: Intake, header: re.Match[bytes], line: int, for
         return dtypes[0]
     dtype = find_dtype(stream.head[header.end() :], stream.head_is_all, dim, num_rows, dtypes)
     if dtype is None:
-        raise intake.error(
+        raise checks.error(
             line,
             f"a header of {num_rows} rows of dim {dim} that the records below it do not bear out",
             f"words, each with a space and {dim} numbers of {' or '.join(dtypes)} after it",
@@ -170,13 +170,13 @@ def _dtype(stream: Head, intake: Intake, header: re.Match[bytes], line: int, for
     return dtype
 
 
-def _without_header(stream: Head, intake: Intake, start: int, num_lines: int) -> Layout:
+def _without_header(stream: Head, checks: ReadChecks, start: int, num_lines: int) -> Layout:
     votes = [_count_numbers(row) for row in _sample(stream.head[start:], stream.head_is_all)]
     dim = _most_common(votes)
     if not dim:
         raise _unknown(stream)
-    if intake.dim is not None and intake.dim == min(votes):
-        dim = intake.dim  # no row has fewer numbers, so the words of the others may end in numbers
+    if checks.dim is not None and checks.dim == min(votes):
+        dim = checks.dim  # no row has fewer numbers, so the words of the others may end in numbers
     return Layout(TEXT_FORMAT, dim, start, num_lines)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from splitembed.errors import VectorFormatError
 from splitembed.tables import FrozenTable
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.layouts import Layout, find_layout
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, refuse_datasets
 from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, name_source, open_stream
 from splitembed.vectors.word_vectors import WordVectors
@@ -30,21 +30,21 @@ class OpenRequest:
     """A request to open a source of vectors.
 
     >>> with contextlib.ExitStack() as stack:
-    ...     request = OpenRequest(VectorSource({"the": [1.0]}), Intake("dict"), stack)
+    ...     request = OpenRequest(VectorSource({"the": [1.0]}), ReadChecks("dict"), stack)
     ...     request.path is None, request.holds_bytes
     (True, False)
 
     Args:
         options: the source and the options for reading it.
-        intake: the checks of the words and rows.
+        checks: the checks of the words and rows.
         stack: closes the files that stay open while rows are read.
         progress: as for `read_vectors`.
     """
 
     def __init__(
-        self, options: VectorSource, intake: Intake, stack: contextlib.ExitStack, progress: bool | None = None
+        self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack, progress: bool | None = None
     ) -> None:
-        self.options, self.intake, self.stack, self.progress = options, intake, stack, progress
+        self.options, self.checks, self.stack, self.progress = options, checks, stack, progress
         self.source = options.source
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class OpenRequest:
             open_stream(source, self.progress, member=self.options.member, dim=self.options.dim)
         )
         # The name of the file inside an archive is part of it.
-        self.intake.source = self.intake.doubts.source = stream.path
+        self.checks.source = self.checks.warnings.source = stream.path
         return stream
 
     @functools.cached_property
@@ -106,11 +106,11 @@ class OpenRequest:
         Raises:
             VectorFormatError: as `find_layout` raises it.
         """
-        return find_layout(self.stream, self.intake, self.options.format)
+        return find_layout(self.stream, self.checks, self.options.format)
 
     def for_source(self, source: Any) -> "OpenRequest":
         """Return a request to open another source with the same options."""
-        return OpenRequest(dataclasses.replace(self.options, source=source), self.intake, self.stack, self.progress)
+        return OpenRequest(dataclasses.replace(self.options, source=source), self.checks, self.stack, self.progress)
 
     def dataset_name(self, reason: str) -> str | None:
         """Return the name of the matrix inside the file, or None for the only one.

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from splitembed.vectors.formats import open_vectors
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.layouts import AUTO
 from splitembed.vectors.open_request import OpenRequest, name_of
 from splitembed.vectors.opened import read_all, read_blocks
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, with_options
 from splitembed.vectors.word_vectors import Block, WordVectors
 
@@ -94,11 +94,11 @@ def read_vectors(
         strict=strict,
         non_finite=non_finite,
     )
-    intake = checks_of(options, vocabulary)
+    checks = checks_of(options, vocabulary)
     with contextlib.ExitStack() as stack:
-        vectors = read_all(open_vectors(OpenRequest(options, intake, stack, progress)), intake)
+        vectors = read_all(open_vectors(OpenRequest(options, checks, stack, progress)), checks)
     vectors.subwords = vectors.subwords or getattr(options.source, "subwords", None)
-    intake.doubts.tell()
+    checks.warnings.emit()
     return vectors
 
 
@@ -126,15 +126,15 @@ def iter_vectors(
             iterated.
     """
     request = with_options(source, **options)
-    intake = checks_of(request, vocabulary)
+    checks = checks_of(request, vocabulary)
     with contextlib.ExitStack() as stack:
-        yield from read_blocks(open_vectors(OpenRequest(request, intake, stack, progress)), intake)
-    intake.doubts.tell()
+        yield from read_blocks(open_vectors(OpenRequest(request, checks, stack, progress)), checks)
+    checks.warnings.emit()
 
 
-def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) -> Intake:
+def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) -> ReadChecks:
     """Return the checks that the options of a source ask for."""
-    return Intake(
+    return ReadChecks(
         name_of(options.source),
         vocabulary=vocabulary,
         dim=options.dim,

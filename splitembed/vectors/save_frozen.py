@@ -55,16 +55,16 @@ def save_frozen(
     """
     refuse_foreign(path)
     request, name = with_options(source, **options), _source_name(source)
-    intake = checks_of(request)
+    checks = checks_of(request)
     with contextlib.ExitStack() as stack:
-        opened = open_vectors(OpenRequest(request, intake, stack, progress))
+        opened = open_vectors(OpenRequest(request, checks, stack, progress))
         if shares_rows(opened):
-            _write_shared(path, read_all(opened, intake), dtype, name)
+            _write_shared(path, read_all(opened, checks), dtype, name)
         else:
             with FrozenWriter(path, dtype=dtype, source=name, with_zero_row=True) as writer:
-                for words, vectors in read_blocks(opened, intake):
+                for words, vectors in read_blocks(opened, checks):
                     writer.append(words, vectors)
-    intake.doubts.tell()
+    checks.warnings.emit()
     return open_frozen(path)
 
 

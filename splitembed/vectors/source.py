@@ -15,8 +15,7 @@ class VectorSource:
     >>> source = VectorSource({"the": [0.5, 0.25, 1.0]}, dim=2)
     >>> read_vectors(source)
     Traceback (most recent call last):
-    splitembed.errors.VectorFormatError: dict holds rows of dim 3; dim=2 was asked for. Pass dim=3, or read the right
-    file.
+    splitembed.errors.VectorFormatError: dict: found rows of dim 3; expected dim=2. Pass dim=3, or read the right file.
 
     Args:
         source: whatever `read_vectors` takes.

@@ -159,7 +159,7 @@ def test_options_of_reading_reach_the_reader(folder, command):
     after = [] if command == "coverage" else ["out"]
     arguments = [command, *before, "doubtful.txt", *after]
     assert "doubtful.txt" in run(*arguments, "--strict", code=1)
-    assert "dim=5 was asked for" in run(*arguments, "--dim", "5", code=1)
+    assert "expected dim=5" in run(*arguments, "--dim", "5", code=1)
     assert "word2vec-binary" in run(*arguments, "--format", "word2vec-binary", code=1)
     assert "is not in the range x>=1" in run(*arguments, "--dim", "0", code=2)
 

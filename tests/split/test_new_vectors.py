@@ -139,7 +139,7 @@ def test_lacking_tokens_that_share_a_row_keep_sharing_or_train_apart():
     [
         ({"lacking": "drop"}, SplitError, "`lacking` must be one of train, keep, error.*lacking='drop'"),
         ({"anew": "train"}, SplitError, "`anew` one of keep, freeze.*anew='train'"),
-        ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; dim=2 was asked for"),
+        ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; expected dim=2"),
         ({"fallbacks": ["loud"]}, SplitError, "loud"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_header_is_never_trusted_with_an_allocation(deliver, format, dim):  # 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
 def test_H5_another_dim_than_asked_for(deliver, format, vocabulary):  # noqa: A002
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         read_vectors(deliver(encode(format, ROWS)), vocabulary, dim=3)
 
 
@@ -159,7 +159,7 @@ def test_Y1_the_first_of_two_wins(deliver, format):  # noqa: A002
     for vocabulary in (None, list(ROWS)):
         with pytest.warns(VectorFileWarning) as caught:
             assert table_of(read_vectors(deliver(content), vocabulary)) == stored(format, ROWS)
-        assert len(caught) == 1 and ": words that came again, first row kept: 1 (first: " in str(caught[0].message)
+        assert len(caught) == 1 and ": duplicate words, first row kept: 1 (first: " in str(caught[0].message)
         assert "header" not in str(caught[0].message)
 
 
@@ -252,7 +252,7 @@ def test_packed_data_that_is_cut_short_at_any_byte_is_told(tmp_path, monkeypatch
             read_vectors(path)
 
 
-# Doubts
+# ReadWarnings
 
 
 def doubtful(format):  # noqa: A002
@@ -266,7 +266,7 @@ def doubtful(format):  # noqa: A002
         content = content.replace(b"the ", b"\nthe ")
         places = [f"line {first + 1}", f"line {first + 4}", f"line {first + 5}"]
     told = [
-        f"words that came again, first row kept: 2 (first: {places[1]})",
+        f"duplicate words, first row kept: 2 (first: {places[1]})",
         f"words that are not valid UTF-8, kept with their bytes escaped: 1 (first: {places[2]})",
         f"values that are not finite, replaced by 0: 2 (first: {places[0]})",
     ]
@@ -291,15 +291,15 @@ def test_each_kind_of_doubt_is_told_once_with_its_count_and_first_place(deliver,
     assert table_of(vectors) == {"the": [1, 0], "of": [3, 4], "\udcff": [7, 0], **GOOD}
 
 
-KINDS = {"again": FORMATS, "UTF-8": FORMATS, "finite": FORMATS, "blank": TEXT, "header": HEADERS}
+KINDS = {"duplicate": FORMATS, "UTF-8": FORMATS, "finite": FORMATS, "blank": TEXT, "header": HEADERS}
 
 
 @pytest.mark.parametrize(("kind", "format"), [(kind, each) for kind, formats in KINDS.items() for each in formats])
 def test_each_kind_of_doubt_alone_is_an_error_when_strict(deliver, format, kind):  # noqa: A002
-    doubtful_row = {"again": ("the", [5, 6]), "UTF-8": (b"\xff", [5, 6]), "finite": ("at", [5, np.nan])}.get(kind)
+    doubtful_row = {"duplicate": ("the", [5, 6]), "UTF-8": (b"\xff", [5, 6]), "finite": ("at", [5, np.nan])}.get(kind)
     pairs = [*ROWS.items(), *GOOD.items(), *([doubtful_row] if doubtful_row else [])]
     content = encode(format, pairs, 9 if kind == "header" else None)
     if kind == "blank":
         content = content.replace(b"of ", b" \nof ")
-    with pytest.raises(VectorFormatError, match=rf"(line|byte) \d+: found .*{kind}.*; expected no doubt"):
+    with pytest.raises(VectorFormatError, match=rf"(line|byte) \d+: found .*{kind}.*; expected none"):
         read_vectors(deliver(content), strict=True, non_finite="zero")

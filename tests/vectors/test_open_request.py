@@ -30,7 +30,7 @@ def test_a_source_brings_its_options_to_every_reader():
         assert read_vectors(source).vectors.tolist() == [[1, 0], [3, 4]]
     with pytest.warns(match="replaced by 0: 1"):
         assert next(iter(list(iter_vectors(source)))).vectors.tolist() == [[1, 0], [3, 4]]
-    with pytest.raises(VectorFormatError, match="rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match="rows of dim 2; expected dim=3"):
         read_vectors(VectorSource(DICT, dim=3))
     for options in ({"dim": 2}, {"strict": True}, {"allow_pickle": True}, {"member": "a"}, {"datasets": "a"}):
         (name,) = options

@@ -1,4 +1,4 @@
-"""Doubts: counted, told once, at the line that asked."""
+"""ReadWarnings: counted, told once, at the line that asked."""
 
 import warnings
 

@@ -100,12 +100,12 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
 def test_doubts_are_told_or_refused(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"3 2\nthe 1 nan\nthe 3 4\n")
-    with pytest.warns(VectorFileWarning, match=r"came again.*replaced by 0.*header says 3") as caught:
+    with pytest.warns(VectorFileWarning, match=r"duplicate words.*replaced by 0.*header says 3") as caught:
         table = save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero")
     assert len(caught) == 1 and table.vectors.tolist() == [[1, 0], [0, 0]]
     with pytest.raises(VectorFormatError, match="strict=True"):
         save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero", strict=True)
-    with pytest.raises(VectorFormatError, match="dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match="dim 2; expected dim=3"):
         save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", dim=3)
 
 
@@ -144,7 +144,7 @@ def test_options_of_reading_reach_the_reader(tmp_path):
     with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
         table = save_frozen(tmp_path / "t.h5", source)
     assert table.vectors.tolist() == [[1, 2], [1, 0], [0, 0]] and table.source == "v.txt"
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         save_frozen(tmp_path / "t.h5", tmp_path / "v.txt", dim=3)
 
 

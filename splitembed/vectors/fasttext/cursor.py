@@ -3,7 +3,7 @@
 from typing import BinaryIO
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.streams import opening as streams
 
 _GET_AGAIN = "The file is damaged or cut short: get it again."
@@ -14,12 +14,12 @@ class Cursor:
 
     Args:
         reader: at the first byte of the model.
-        intake: makes the errors, which name bytes.
+        checks: makes the errors, which name bytes.
         size: bytes of the file, where the reader can jump in it; else None.
     """
 
-    def __init__(self, reader: BinaryIO, intake: Intake, size: int | None = None) -> None:
-        self._reader, self._intake, self._size, self._again = reader, intake, size, b""
+    def __init__(self, reader: BinaryIO, checks: ReadChecks, size: int | None = None) -> None:
+        self._reader, self._checks, self._size, self._again = reader, checks, size, b""
         self.place = 0  # of the next byte
 
     def take(self, num_bytes: int, what: str) -> bytes:
@@ -61,8 +61,8 @@ class Cursor:
 
     def missing(self, what: str, found: int, expected: int) -> VectorFormatError:
         """The error for content that ends too early."""
-        return self._intake.error(self.place, f"{found} bytes of {what}", f"{expected} bytes", _GET_AGAIN)
+        return self._checks.error(self.place, f"{found} bytes of {what}", f"{expected} bytes", _GET_AGAIN)
 
     def error(self, place: int, found: str, expected: str, advice: str = _GET_AGAIN) -> VectorFormatError:
         """The error that names a byte."""
-        return self._intake.error(place, found, expected, advice)
+        return self._checks.error(place, found, expected, advice)

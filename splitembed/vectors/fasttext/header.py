@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from splitembed.vectors.fasttext.cursor import Cursor
 from splitembed.vectors.fasttext.head import MAGIC
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 
 LARGEST_DIM = 1 << 24  # a header that says more is none
 LONGEST_NGRAM = 64  # characters; fastText's own default is 6
@@ -139,7 +139,7 @@ def read_matrix_shape(cursor: Cursor, header: Header) -> int:
     return int(num_rows)
 
 
-def skip_output(cursor: Cursor, header: Header, intake: Intake) -> None:
+def skip_output(cursor: Cursor, header: Header, checks: ReadChecks) -> None:
     """Reads on to the end, so that a model that is cut short is never taken for a whole one."""
     if header.has_magic:
         cursor.skip(1, "the output matrix")
@@ -150,4 +150,4 @@ def skip_output(cursor: Cursor, header: Header, intake: Intake) -> None:
     cursor.skip(num_rows * dim * FLOAT_BYTES, "the output matrix")
     end = cursor.place
     if cursor.take_chunk():
-        intake.doubts.add("bytes after the model's end, ignored", f"byte {end}", None)
+        checks.warnings.add("bytes after the model's end, ignored", f"byte {end}", None)

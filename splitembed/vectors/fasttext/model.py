@@ -11,7 +11,7 @@ from splitembed.vectors.fasttext.dictionary import FoundWords, read_words
 from splitembed.vectors.fasttext.header import FLOAT_BYTES, read_header, read_matrix_shape, skip_output
 from splitembed.vectors.fasttext.ngrams import Runs, runs_of_words
 from splitembed.vectors.fasttext.rows import PIECE_BYTES, Rows, map_rows, mean_mapped, mean_streamed
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.streams.ahead import map_ahead
 
 _MOST_WORDS_AT_ONCE = 4096
@@ -22,18 +22,18 @@ class Model:
 
     Args:
         reader: at the first byte of the model.
-        intake: makes the errors and takes note of doubts.
+        checks: makes the errors and takes note of doubts.
         size: bytes of the file, where `reader` is that plain file; None where it is a stream.
 
     Raises:
         VectorFormatError: as `read_header` raises it.
     """
 
-    def __init__(self, reader: BinaryIO, intake: Intake, size: int | None) -> None:
-        self._reader, self._intake, self._is_plain = reader, intake, size is not None
-        self._cursor = Cursor(reader, intake, size)
+    def __init__(self, reader: BinaryIO, checks: ReadChecks, size: int | None) -> None:
+        self._reader, self._checks, self._is_plain = reader, checks, size is not None
+        self._cursor = Cursor(reader, checks, size)
         self.header = read_header(self._cursor)
-        intake.check_dim(self.header.dim)
+        checks.check_dim(self.header.dim)
 
     def find_words(self, wanted: frozenset[bytes] | None) -> FoundWords:
         """Reads the dictionary for the wanted words; None wants all."""
@@ -63,12 +63,12 @@ class Model:
         if self._is_plain:
             place = self._cursor.place
             self._cursor.skip(num_rows * dim * FLOAT_BYTES, "the input matrix")
-            skip_output(self._cursor, self.header, self._intake)
+            skip_output(self._cursor, self.header, self._checks)
             rows = map_rows(self._reader, place, num_rows, dim)
             for _, means in map_ahead(lambda part: mean_mapped(rows, runs(part), dim), parts):
                 yield means
         else:
             means = mean_streamed(self._cursor, num_rows, map(runs, parts), dim)
-            skip_output(self._cursor, self.header, self._intake)
+            skip_output(self._cursor, self.header, self._checks)
             for part in parts:
                 yield means[part]

@@ -49,7 +49,7 @@ def mean_mapped(rows: NDArray[np.void], runs: Runs, dim: int) -> Rows:
     counts = runs.counts[order]
     starts = (np.cumsum(runs.counts) - runs.counts)[order]
     sums = np.zeros((len(order), dim), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found and told by the intake
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found and told by the checks
         for place in range(int(counts[0]) if len(counts) else 0):
             going_on = int(np.searchsorted(-counts, -place, side="left"))
             sums[:going_on] += _as_floats(rows[runs.rows[starts[:going_on] + place]], dim)

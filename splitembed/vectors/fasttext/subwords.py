@@ -12,7 +12,7 @@ from splitembed.errors import SplitError, VectorFormatError
 from splitembed.vectors.fasttext.head import is_fasttext
 from splitembed.vectors.fasttext.model import Model
 from splitembed.vectors.fasttext.read_bin import open_model
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.streams.opening import open_stream
 from splitembed.words import encode_word
 
@@ -71,7 +71,7 @@ class SubwordVectors:
             VocabularyError: a word that no bytes can spell.
         """
         raw = [encode_word(word) for word in words]
-        with self._open() as (model, intake):
+        with self._open() as (model, checks):
             found = model.find_words(frozenset(raw))
             row_of = dict(zip(reversed(found.raw), reversed(found.rows.tolist()), strict=True))  # the first counts
             own_rows = np.array([row_of.get(word, -1) for word in raw], np.int64)
@@ -83,7 +83,7 @@ class SubwordVectors:
                 rows[start : start + len(means)] = means
                 start += len(means)
             if not self.has_told:
-                intake.doubts.tell()
+                checks.warnings.emit()
                 self.has_told = True
         self._check_finite(rows, words)
         return rows
@@ -111,16 +111,16 @@ class SubwordVectors:
         return self.rows(tokens)
 
     @contextmanager
-    def _open(self) -> Iterator[tuple[Model, Intake]]:
+    def _open(self) -> Iterator[tuple[Model, ReadChecks]]:
         with open_stream(self._place, progress=False, member=self._member, dim=self._asked_dim) as stream:
             if not is_fasttext(stream.head):
                 raise VectorFormatError(
                     f"{self.path}: found {stream.head[:8]!r} at its start; expected a fastText .bin model. Pass the "
                     f".bin file, which alone holds subwords."
                 )
-            intake = Intake(self.path, dim=self._asked_dim)
-            with open_model(stream, intake) as model:
-                yield model, intake
+            checks = ReadChecks(self.path, dim=self._asked_dim)
+            with open_model(stream, checks) as model:
+                yield model, checks
 
     def _check_finite(self, rows: NDArray[np.float32], words: Sequence[str]) -> None:
         finite = np.isfinite(rows).all(axis=1)

@@ -12,8 +12,8 @@ from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
 from splitembed.tables import FrozenTable, open_frozen
 from splitembed.tables.atomic_files import HDF5_ERRORS
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.word_vectors import Block, WordVectors
 
 FROZEN = "frozen.h5"
@@ -66,12 +66,12 @@ def _is_ours(path: str | os.PathLike[str], if_damaged: bool) -> bool:
     return if_damaged
 
 
-def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
+def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:
     """The words and rows of a frozen table, in place: row `i` stays row `i` of the table, for all words that share it.
 
     Args:
         table: with words.
-        intake: the dim asked for.
+        checks: the dim asked for.
 
     Returns:
         All words with their rows; a zero row at the end of the table is left out. Rows stored as float32 are not
@@ -80,21 +80,21 @@ def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
     Raises:
         VectorFormatError: the table holds no words, or has another dim.
     """
-    intake.check_dim(table.dim)
+    checks.check_dim(table.dim)
     words, num_rows = _words(table), table.num_frozen
     if table.row_of is None and table.zero_row == num_rows - 1:
         num_rows -= 1
         words = words[:num_rows]
     rows = as_read_only(table.vectors[:num_rows]) if table.dtype == "float32" else None
-    return WordVectors(words, rows, intake.source, table, row_of=table.row_of)
+    return WordVectors(words, rows, checks.source, table, row_of=table.row_of)
 
 
-def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
+def table_blocks(table: FrozenTable, checks: ReadChecks) -> Iterator[Block]:
     """Reads rows from a frozen table, all but its zero row.
 
     Args:
         table: with words.
-        intake: what is wanted, and what becomes of doubts.
+        checks: what is wanted, and what becomes of doubts.
 
     Yields:
         At least one block.
@@ -102,10 +102,10 @@ def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
     Raises:
         VectorFormatError: the table holds no words, or has another dim.
     """
-    intake.unit = "row"
-    intake.check_dim(table.dim)
+    checks.unit = "row"
+    checks.check_dim(table.dim)
     words = _words(table)
-    wanted = intake.wanted
+    wanted = checks.wanted
     rows = np.arange(table.num_frozen) if table.row_of is None else table.row_of
     zero_row = table.zero_row if table.row_of is None else None  # no word is the zero row's then
     for start in range(0, max(len(rows), 1), NUM_BLOCK_ROWS):
@@ -114,7 +114,7 @@ def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
             for index, word in enumerate(words[start : start + NUM_BLOCK_ROWS])
             if start + index != zero_row and (wanted is None or word in wanted)
         ]
-        yield intake.admit([words[place] for place in places], table.take(rows[places]), places)
+        yield checks.accept([words[place] for place in places], table.take(rows[places]), places)
 
 
 def _words(table: FrozenTable) -> Sequence[str]:

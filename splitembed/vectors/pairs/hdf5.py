@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import HDF5_ERRORS
-from splitembed.vectors.intake import decode_words
 from splitembed.vectors.open_request import WORDS_APART, OpenRequest
 from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
 from splitembed.vectors.pairs.npz import two_names
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import PackedWords
+from splitembed.vectors.read_checks import decode_words
 from splitembed.words import check_offsets
 
 _MOST_TOLD = 12

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.unreadable import load_library
 
 ROWS, KEYS, OLD_KEYS, STRINGS, SETTINGS = "vectors", "key2row", "keys", "strings.json", "vectors.cfg"
@@ -62,10 +62,10 @@ def open_spacy(request: OpenRequest) -> Pair:
         ImportError: msgpack is not installed.
     """
     folder = Path(request.source).parent if request.folder is None else find_spacy_folders(request.folder)[0]
-    return _open_folder(folder, request.intake)
+    return _open_folder(folder, request.checks)
 
 
-def _open_folder(folder: Path, intake: Intake) -> Pair:
+def _open_folder(folder: Path, checks: ReadChecks) -> Pair:
     _refuse_floret(folder)
     rows = map_npy(folder / ROWS)
     if rows.ndim != 2:
@@ -74,11 +74,11 @@ def _open_folder(folder: Path, intake: Intake) -> Pair:
     if len(row_of) and not 0 <= int(row_of.min()) <= int(row_of.max()) < len(rows):
         found = f"rows {row_of.min()} to {row_of.max()} in the keys"
         raise _damaged(folder / ROWS, found, f"rows 0 to {len(rows) - 1}, as there are")
-    strings = _strings(folder) if intake.wanted is None else sorted(intake.wanted)
+    strings = _strings(folder) if checks.wanted is None else sorted(checks.wanted)
     places, words = _matched(keys, strings)
-    if intake.wanted is None and len(places) < len(keys):
+    if checks.wanted is None and len(places) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), places)
-        intake.doubts.add(NO_STRING, f"key {keys[missing[0]]}", len(missing))
+        checks.warnings.add(NO_STRING, f"key {keys[missing[0]]}", len(missing))
     return Pair(str(folder), words, rows, row_of[places])
 
 

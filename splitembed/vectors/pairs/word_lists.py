@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import decode_words
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
+from splitembed.vectors.read_checks import decode_words
 from splitembed.vectors.streams.opening import open_stream
 from splitembed.vectors.unreadable import BINARY, name_foreign
 from splitembed.vocabulary import Vocabulary, read_vocabulary

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.layouts import find_layout
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.streams.compressions import decompressed
 from splitembed.vectors.streams.heads import Head, read_head
 from splitembed.vectors.unreadable import ARCHIVES, ZIP, refusal
@@ -136,7 +136,7 @@ def _dim(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, dim: int | 
         with _open(archive, info, path) as member:
             _, content = decompressed(member, name, "zip")
             head, is_all = read_head(content)
-            return find_layout(Head(name, head, is_all, None), Intake(name, dim=dim)).dim
+            return find_layout(Head(name, head, is_all, None), ReadChecks(name, dim=dim)).dim
     except _UNREADABLE:  # whoever asks for this member by its name is told what is wrong with it
         return None
 

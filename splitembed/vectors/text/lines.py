@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.vectors.decimals import TAB_TO_SPACE
-from splitembed.vectors.intake import Intake
 from splitembed.vectors.layouts import Layout
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.streams import opening as streams
 from splitembed.vectors.streams.opening import Stream
 
@@ -32,13 +32,13 @@ class Lines:
     Args:
         stream: the text, at its first byte.
         layout: what precedes the rows, and their dim.
-        intake: whose wanted words choose the lines; blank lines, lines that start with a separator and a last line
+        checks: whose wanted words choose the lines; blank lines, lines that start with a separator and a last line
             without its LF are always among them.
     """
 
-    def __init__(self, stream: Stream, layout: Layout, intake: Intake) -> None:
-        self._stream, self._layout, self._intake = stream, layout, intake
-        wanted = intake.wanted_bytes
+    def __init__(self, stream: Stream, layout: Layout, checks: ReadChecks) -> None:
+        self._stream, self._layout, self._checks = stream, layout, checks
+        wanted = checks.wanted_bytes
         self._choose = _all_lines if wanted is None else _FirstFields(wanted).choose
         self._longest = MOST_BYTES_A_WORD + MOST_BYTES_A_NUMBER * layout.dim
         self.num_lines = layout.num_lines  # passed so far
@@ -64,7 +64,7 @@ class Lines:
         """The lines of a chunk that may be wanted, with their numbers."""
         if len(chunk) > self._longest and b"\n" not in chunk:
             found = f"a line of more than {self._longest} bytes"
-            raise self._intake.error(self.num_lines + 1, found, "a word and its numbers", "The file is damaged.")
+            raise self._checks.error(self.num_lines + 1, found, "a word and its numbers", "The file is damaged.")
         num_lines, chosen = self._choose(chunk)
         first = self.skip(num_lines)
         return ((first + index, line) for index, line in chosen)

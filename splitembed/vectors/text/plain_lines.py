@@ -45,7 +45,7 @@ def parse_plain_lines(text: bytes, dim: int) -> PlainRows | None:
         return None
     starts = [characters.start, *(cuts[:-1, -1] + 1).tolist()]
     words = [characters.bytes[start:end] for start, end in zip(starts, cuts[:, 0].tolist(), strict=True)]
-    with np.errstate(over="ignore", invalid="ignore"):  # the intake looks for what overflows float32
+    with np.errstate(over="ignore", invalid="ignore"):  # the checks look for what overflows float32
         return PlainRows(words, values.astype(np.float32).reshape(-1, dim))
 
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE, NotANumberError, parse_decimals
-from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.layouts import ROW_END, Layout
-from splitembed.vectors.read_warnings import BLANK, MERGED, OPEN_END, Doubts
+from splitembed.vectors.read_checks import ReadChecks, decode_words
+from splitembed.vectors.read_warnings import BLANK, MERGED, OPEN_END, ReadWarnings
 from splitembed.vectors.streams.ahead import map_ahead, take_ahead
 from splitembed.vectors.streams.opening import Stream
 from splitembed.vectors.text.lines import Lines
@@ -19,7 +19,7 @@ from splitembed.vectors.word_vectors import Block
 BATCH_BYTES = 1 << 18  # of numbers parsed at once: measured, they fit the processor's cache
 
 
-def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Block]:
+def text_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[Block]:
     """Reads rows from lines: the last dim fields are the numbers, and all before them is the word, as it is.
 
     Fields are separated by one space or tab each, lines end with LF or CRLF, and separators at their end mean nothing.
@@ -28,7 +28,7 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
     Args:
         stream: the file, at its first byte.
         layout: as `find_layout` found it.
-        intake: what is wanted, and what becomes of doubts.
+        checks: what is wanted, and what becomes of doubts.
 
     Yields:
         At least one block.
@@ -36,17 +36,17 @@ def text_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bloc
     Raises:
         VectorFormatError: a line with too few numbers, or with something else in their place.
     """
-    reader = _Reader(Lines(stream, layout, intake), layout, intake, stream.is_sealed)
-    yield from reader.chosen_rows() if intake.wanted is not None else reader.all_rows()
+    reader = _Reader(Lines(stream, layout, checks), layout, checks, stream.is_sealed)
+    yield from reader.chosen_rows() if checks.wanted is not None else reader.all_rows()
     reader.finish()
 
 
 class _Reader:
     """Reads the chunks of a text: all at once where every line is plain, else line by line."""
 
-    def __init__(self, lines: Lines, layout: Layout, intake: Intake, is_sealed: bool) -> None:
-        self._lines, self._layout, self._intake, self._is_sealed = lines, layout, intake, is_sealed
-        self._batch, self._blank = _Batch(layout.dim, intake), _BlankLines()
+    def __init__(self, lines: Lines, layout: Layout, checks: ReadChecks, is_sealed: bool) -> None:
+        self._lines, self._layout, self._checks, self._is_sealed = lines, layout, checks, is_sealed
+        self._batch, self._blank = _Batch(layout.dim, checks), _BlankLines()
 
     def all_rows(self) -> Iterator[Block]:
         """The rows of all lines, made while those before them are used."""
@@ -61,7 +61,7 @@ class _Reader:
             else:
                 first = self._lines.skip(len(plain.words))
                 places = range(first, first + len(plain.words))
-                yield self._intake.admit(decode_words(plain.words), plain.rows, places)
+                yield self._checks.accept(decode_words(plain.words), plain.rows, places)
         yield self._batch.take()
 
     def chosen_rows(self) -> Iterator[Block]:
@@ -82,18 +82,22 @@ class _Reader:
 
     def finish(self) -> None:
         """Counts what is doubtful in the whole."""
-        doubts, header = self._intake.doubts, self._layout
-        num_blank = self._blank.tell(doubts, self._lines.num_lines)
+        read_warnings, header = self._checks.warnings, self._layout
+        num_blank = self._blank.tell(read_warnings, self._lines.num_lines)
         if self._lines.is_open and not self._is_sealed and not self._blank.is_last(self._lines.num_lines):
-            doubts.add(OPEN_END, f"line {self._lines.num_lines}", None)  # else 0.12345 could become 0.1 unnoticed
-        doubts.check_header(header.num_rows, self._lines.num_lines - header.num_lines - num_blank, header.num_lines)
+            read_warnings.add(
+                OPEN_END, f"line {self._lines.num_lines}", None
+            )  # else 0.12345 could become 0.1 unnoticed
+        read_warnings.check_header(
+            header.num_rows, self._lines.num_lines - header.num_lines - num_blank, header.num_lines
+        )
 
 
 class _Batch:
     """Rows that are waiting to be parsed together."""
 
-    def __init__(self, dim: int, intake: Intake) -> None:
-        self._dim, self._intake, self._wanted = dim, intake, intake.wanted_bytes
+    def __init__(self, dim: int, checks: ReadChecks) -> None:
+        self._dim, self._checks, self._wanted = dim, checks, checks.wanted_bytes
         self._clear()
 
     def _clear(self) -> None:
@@ -118,7 +122,7 @@ class _Batch:
             raise self._error(line, f"{num_spaces} numbers in {_shown(row)}")
         end = spaced.find(b" ") if num_spaces == self._dim else len(spaced.rsplit(b" ", self._dim)[0])
         if num_spaces >= 2 * self._dim and _holds_row(spaced[:end], self._dim):
-            self._intake.doubts.add(MERGED, f"line {line}")
+            self._checks.warnings.add(MERGED, f"line {line}")
         return row[:end], row[end + 1 :]
 
     def take(self) -> Block:
@@ -133,10 +137,10 @@ class _Batch:
             row, column = divmod(error.index, self._dim)
             found = f"{_shown(error.field)} as number {column + 1} in the row of {words[row]!r}"
             raise self._error(lines[row], found) from None
-        return self._intake.admit(words, values.reshape(-1, self._dim), lines)
+        return self._checks.accept(words, values.reshape(-1, self._dim), lines)
 
     def _error(self, line: int, found: str) -> VectorFormatError:
-        return self._intake.error(
+        return self._checks.error(
             line, found, f"a word and {self._dim} numbers", "Mend that line, or take it out; or get the file again."
         )
 
@@ -161,11 +165,11 @@ class _BlankLines:
         """Whether the last of so many lines is blank."""
         return self._last == num_lines
 
-    def tell(self, doubts: Doubts, num_lines: int) -> int:
+    def tell(self, read_warnings: ReadWarnings, num_lines: int) -> int:
         """Counts those before the last row as a doubt, and returns the number of all."""
         num_inside = self._num - (self._run if self.is_last(num_lines) else 0)
         if num_inside:
-            doubts.add(BLANK, f"line {self._first}", num_inside)
+            read_warnings.add(BLANK, f"line {self._first}", num_inside)
         return self._num
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import Intake, decode_words
 from splitembed.vectors.layouts import LARGEST_DIM, Layout
+from splitembed.vectors.read_checks import ReadChecks, decode_words
 from splitembed.vectors.streams import opening as streams
 from splitembed.vectors.streams.ahead import take_ahead
 from splitembed.vectors.streams.opening import Stream
@@ -24,13 +24,13 @@ from splitembed.vectors.word_vectors import Block
 Places = NDArray[np.int64]
 
 
-def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Block]:
+def binary_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[Block]:
     """Reads records up to the end of the file, whatever the header's number of rows says.
 
     Args:
         stream: the file, at its first byte.
         layout: as `find_layout` found it.
-        intake: what is wanted, and what becomes of doubts.
+        checks: what is wanted, and what becomes of doubts.
 
     Yields:
         At least one block.
@@ -38,13 +38,13 @@ def binary_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Bl
     Raises:
         VectorFormatError: the last record is cut short, or a record does not start where the one before it ends.
     """
-    intake.unit = "byte"
-    _check_header(stream, layout, intake)
-    intake.most_rows = _most_rows(stream, layout, intake)
-    cutter = _Cutter(layout, have_line_feeds(stream.head[layout.start :], _row_bytes(layout)), intake)
+    checks.unit = "byte"
+    _check_header(stream, layout, checks)
+    checks.most_rows = _most_rows(stream, layout, checks)
+    cutter = _Cutter(layout, have_line_feeds(stream.head[layout.start :], _row_bytes(layout)), checks)
     for words, rows, places in take_ahead(cutter.cut_all(stream.reader)):
-        yield intake.admit(words, rows, places)
-    intake.doubts.check_header(layout.num_rows, cutter.num_rows, layout.num_lines)
+        yield checks.accept(words, rows, places)
+    checks.warnings.check_header(layout.num_rows, cutter.num_rows, layout.num_lines)
 
 
 class _Records(NamedTuple):
@@ -58,10 +58,10 @@ class _Records(NamedTuple):
 class _Cutter:
     """Cuts chunks into records, and keeps what the next chunk will complete."""
 
-    def __init__(self, layout: Layout, has_line_feeds: bool, intake: Intake) -> None:
+    def __init__(self, layout: Layout, has_line_feeds: bool, checks: ReadChecks) -> None:
         self._dim, self._has_line_feeds = layout.dim, has_line_feeds
         self._dtype = np.dtype(layout.dtype).newbyteorder("<")
-        self._intake, self._wanted = intake, intake.wanted_bytes
+        self._checks, self._wanted = checks, checks.wanted_bytes
         self._row_bytes = _row_bytes(layout)
         self._after = self._row_bytes + has_line_feeds  # bytes from a record's space to the next record
         self._space_and_row = re.compile(rb" .{%d}" % self._after, re.DOTALL)
@@ -132,7 +132,7 @@ class _Cutter:
 
     def _error(self, place: int, found: str) -> VectorFormatError:
         expected = f"a word, a space and {self._row_bytes} bytes, {self._dtype.name} x {self._dim}"
-        return self._intake.error(place, found, expected, "The file is damaged or cut short: get it again.")
+        return self._checks.error(place, found, expected, "The file is damaged or cut short: get it again.")
 
 
 def _decode(words: bytes) -> list[str]:
@@ -147,12 +147,12 @@ def _row_bytes(layout: Layout) -> int:
     return NUM_BYTES[layout.dtype] * layout.dim
 
 
-def _check_header(stream: Stream, layout: Layout, intake: Intake) -> None:
+def _check_header(stream: Stream, layout: Layout, checks: ReadChecks) -> None:
     """Refuses rows longer than the file before anything of their size is asked for."""
     size = len(stream.head) if stream.head_is_all else stream.size
     most = NUM_BYTES[layout.dtype] * LARGEST_DIM if size is None else size - layout.start
     if layout.dim > LARGEST_DIM or not 0 < _row_bytes(layout) <= most:
-        raise intake.error(
+        raise checks.error(
             0,
             f"a header that says dim {layout.dim}, {_row_bytes(layout)} bytes a row",
             f"rows of 1 to {most} bytes",
@@ -160,9 +160,9 @@ def _check_header(stream: Stream, layout: Layout, intake: Intake) -> None:
         )
 
 
-def _most_rows(stream: Stream, layout: Layout, intake: Intake) -> int | None:
+def _most_rows(stream: Stream, layout: Layout, checks: ReadChecks) -> int | None:
     """What the file's size allows, not what its header says; no more than are wanted."""
     if stream.size is None:
         return None
     most = (stream.size - layout.start) // (1 + _row_bytes(layout))
-    return most if intake.wanted is None else min(most, len(intake.wanted))
+    return most if checks.wanted is None else min(most, len(checks.wanted))

@@ -12,7 +12,7 @@ from splitembed.vectors.fasttext import rows as fasttext_rows
 from splitembed.vectors.fasttext.cursor import Cursor
 from splitembed.vectors.fasttext.ngrams import Runs
 from splitembed.vectors.fasttext.rows import map_rows, mean_mapped, mean_streamed
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 
 
 @st.composite
@@ -34,7 +34,7 @@ def test_mapped_and_streamed_means_are_the_means(tmp_path_factory, drawn, dim, p
         half = len(lists) // 2
         cut = int(runs.counts[:half].sum())
         pieces = [Runs(runs.rows[:cut], runs.counts[:half]), Runs(runs.rows[cut:], runs.counts[half:])]
-        streamed = mean_streamed(Cursor(io.BytesIO(rows.tobytes()), Intake("rows")), 20, pieces, dim)
+        streamed = mean_streamed(Cursor(io.BytesIO(rows.tobytes()), ReadChecks("rows")), 20, pieces, dim)
     for means in (mapped, streamed):
         assert means.dtype == np.float32 and means.shape == (len(lists), dim)
         # Nine float32 additions of numbers of size 1: an error of a few units in the last place, 6e-8.
@@ -53,5 +53,5 @@ def test_a_mapped_mean_is_bit_for_bit_the_sum_in_order_times_the_reciprocal():
 
 def test_a_row_that_very_many_words_share():
     runs = Runs(np.zeros(100_000, np.int64), np.ones(100_000, np.int64))
-    means = mean_streamed(Cursor(io.BytesIO(np.float32([1, 2]).tobytes()), Intake("rows")), 1, [runs], 2)
+    means = mean_streamed(Cursor(io.BytesIO(np.float32([1, 2]).tobytes()), ReadChecks("rows")), 1, [runs], 2)
     assert means.shape == (100_000, 2) and (means == [1, 2]).all()

@@ -80,7 +80,7 @@ def test_a_table_without_words_is_refused(tmp_path):
 
 def test_H5_another_dim_than_asked_for(path):
     for read in (read_vectors, lambda *args, **options: list(iter_vectors(*args, **options))):
-        with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+        with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
             read(path, dim=3)
 
 

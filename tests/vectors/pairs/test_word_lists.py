@@ -53,7 +53,7 @@ def test_a_blank_first_line_is_padding_and_its_row_nobodys(tmp_path):
 def test_C5_blank_lines_are_refused_and_duplicates_a_doubt(tmp_path):
     with pytest.raises(VectorFormatError, match=r"words\.txt, line 2: found a blank line"):
         read_vectors((write(tmp_path, b"a\n\nb\n"), MATRIX))
-    with pytest.warns(VectorFileWarning, match=r"words that came again.*: 1 \(first: row 2\)"):
+    with pytest.warns(VectorFileWarning, match=r"duplicate words.*: 1 \(first: row 2\)"):
         vectors = read_vectors((write(tmp_path, b"a\nb\na\n"), MATRIX))
     assert table_of(vectors) == {"a": [1, 2], "b": [3, 4]}
 

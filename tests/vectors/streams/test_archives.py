@@ -33,7 +33,7 @@ def test_X1_chosen_by_member_or_by_dim(write_plain):
         VectorFormatError, match=r"found 0 in a zip archive of 3 files; expected one file .* of dim 4\."
     ):
         read_vectors(path, dim=4)
-    with pytest.raises(VectorFormatError, match="holds rows of dim 3; dim=2 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 3; expected dim=2"):
         read_vectors(path, dim=2, member="v.3d.txt")
 
 

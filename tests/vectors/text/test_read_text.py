@@ -69,7 +69,7 @@ def test_T2_the_case_as_it_stands(write):
 @pytest.mark.parametrize("count", [1, 2])
 def test_words_that_end_in_numbers_need_the_dim(write, count):
     path = write(b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
-    with pytest.raises(VectorFormatError, match=r"holds rows of dim 3; dim=2 was asked for"):
+    with pytest.raises(VectorFormatError, match=r": found rows of dim 3; expected dim=2"):
         read_vectors(path, dim=2)
     path = write(b"%d 2\n" % count + b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
     with pytest.raises(VectorFormatError, match=r"line 1: found a header of . rows of dim 2 above rows of dim 3"):
@@ -178,7 +178,7 @@ def test_a_header_alone(write, content):
 @pytest.mark.parametrize("dim", [1, 3])
 def test_H5_another_dim_than_asked_for(write, header, vocabulary, dim):
     path = write(header + b"the 0.1 0.2\nof 0.3 0.4\n")
-    with pytest.raises(VectorFormatError, match=f"holds rows of dim 2; dim={dim} was asked for"):
+    with pytest.raises(VectorFormatError, match=f": found rows of dim 2; expected dim={dim}"):
         read_vectors(path, vocabulary, dim=dim)
     assert read_vectors(path, vocabulary, dim=2).dim == 2
 
@@ -259,7 +259,7 @@ def test_a_last_row_that_is_cut_short_is_found_whatever_is_wanted(write, vocabul
         read_vectors(write(b"the 1 2 3\nat 4 5 6\nof 7 8"), vocabulary)
 
 
-# Doubts
+# ReadWarnings
 
 
 def test_Y1_the_first_of_two_wins(write):
@@ -270,11 +270,10 @@ def test_Y1_the_first_of_two_wins(write):
         assert table_of(vectors) == rows(the=[1, 1], of=[2, 2])
         assert len(caught) == 1
         assert str(caught[0].message) == (
-            f"{path}: words that came again, first row kept: 1 (first: line 4). "
-            "read_vectors(..., strict=True) refuses each."
+            f"{path}: duplicate words, first row kept: 1 (first: line 4). read_vectors(..., strict=True) refuses each."
         )
     assert list(read_vectors(path, ["of"]).words) == ["of"]
-    with pytest.raises(VectorFormatError, match="line 4: found words that came again"):
+    with pytest.raises(VectorFormatError, match="line 4: found duplicate words"):
         read_vectors(path, strict=True)
 
 
@@ -323,7 +322,7 @@ def test_all_doubts_are_told_at_once(write):
         read_vectors(path, non_finite="zero")
     assert len(caught) == 1
     assert str(caught[0].message) == (
-        f"{path}: words that came again, first row kept: 1 (first: line 5); "
+        f"{path}: duplicate words, first row kept: 1 (first: line 5); "
         "words that are not valid UTF-8, kept with their bytes escaped: 1 (first: line 6); "
         "values that are not finite, replaced by 0: 2 (first: line 2); "
         "blank lines, skipped: 1 (first: line 3); "
