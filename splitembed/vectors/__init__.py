@@ -1,4 +1,4 @@
-"""Pretrained vectors: foreign files, frozen tables and objects in memory enter; words and their rows leave."""
+"""Pretrained vectors: words and their rows, read from files, frozen tables and objects in memory."""
 
 from splitembed.vectors.fasttext.subwords import SubwordVectors
 from splitembed.vectors.read import iter_vectors, read_vectors

@@ -1,4 +1,4 @@
-"""Any source of vectors enters; a frozen.h5 that many models can share leaves, in bounded memory."""
+"""Conversion of any source of vectors into a frozen.h5, which many models can share."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ def save_frozen(
     progress: bool | None = None,
     **options: Any,
 ) -> FrozenTable:
-    """Streams pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
+    """Convert pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -33,15 +33,15 @@ def save_frozen(
     ...     print(table.vectors.tolist(), list(table.words), table.zero_row)
     [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]] ['the', 'of', ''] 2
 
-    Memory holds a few blocks of rows and the words. Rows that words share (spaCy's vectors) are held whole, and stored
-    once.
+    Memory holds a few blocks of rows and the words. Rows that words share, as in spaCy's vectors, are held in memory as
+    a whole, and stored once.
 
     Args:
-        path: the file to make or replace, as a whole and at once.
-        source: whatever `read_vectors` takes.
+        path: the file to write. An existing file is replaced in one step, after the whole file is written.
+        source: any source of `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
         progress: as for `read_vectors`.
-        **options: how to read the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
+        **options: options for reading the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
             `non_finite`, as for `read_vectors`.
 
     Returns:
@@ -51,7 +51,7 @@ def save_frozen(
         VectorFormatError, TableFormatError, OSError: the source cannot be read.
         SplitError: a number too large for `dtype`.
         VocabularyError: a word that cannot be stored.
-        TableFormatError: `path` is a file that is no table of ours, and would be lost.
+        TableFormatError: `path` is a file that is not a table of splitembed, and would be lost.
     """
     refuse_foreign(path)
     request, name = with_options(source, **options), _source_name(source)
@@ -77,7 +77,7 @@ def _write_shared(path: str | os.PathLike[str], vectors: WordVectors, dtype: str
 
 
 def _source_name(source: Any) -> str:
-    """The name of the file, without the folders of this machine, or of the type of object."""
+    """Return the name of the file without its folders, or of the type of the object."""
     if isinstance(source, (VectorSource, WordVectors)):
         source = source.source
     if isinstance(source, (tuple, list)) and len(source) == 2 and isinstance(source[1], (str, os.PathLike)):

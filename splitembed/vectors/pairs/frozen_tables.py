@@ -67,18 +67,18 @@ def _is_ours(path: str | os.PathLike[str], if_damaged: bool) -> bool:
 
 
 def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:
-    """The words and rows of a frozen table, in place: row `i` stays row `i` of the table, for all words that share it.
+    """Return the words and rows of a frozen table. Row `i` is row `i` of the table, for all words that share it.
 
     Args:
-        table: with words.
-        checks: the dim asked for.
+        table: a table with words.
+        checks: the requested dim.
 
     Returns:
         All words with their rows; a zero row at the end of the table is left out. Rows stored as float32 are not
-        copied, others are widened when they are asked for.
+        copied, others are widened on first use.
 
     Raises:
-        VectorFormatError: the table holds no words, or has another dim.
+        VectorFormatError: the table holds no words, or its dim is not the requested one.
     """
     checks.check_dim(table.dim)
     words, num_rows = _words(table), table.num_frozen
@@ -90,31 +90,32 @@ def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:
 
 
 def table_blocks(table: FrozenTable, checks: ReadChecks) -> Iterator[Block]:
-    """Reads rows from a frozen table, all but its zero row.
+    """Yield the rows of a frozen table without its zero row.
 
     Args:
-        table: with words.
-        checks: what is wanted, and what becomes of doubts.
+        table: a table with words.
+        checks: the checks of words and rows.
 
     Yields:
         At least one block.
 
     Raises:
-        VectorFormatError: the table holds no words, or has another dim.
+        VectorFormatError: the table holds no words, or its dim is not the requested one.
     """
     checks.unit = "row"
     checks.check_dim(table.dim)
     words = _words(table)
     wanted = checks.wanted
     rows = np.arange(table.num_frozen) if table.row_of is None else table.row_of
-    zero_row = table.zero_row if table.row_of is None else None  # no word is the zero row's then
+    # With `row_of`, no word has the zero row.
+    zero_row = table.zero_row if table.row_of is None else None
     for start in range(0, max(len(rows), 1), NUM_BLOCK_ROWS):
-        places = [
+        positions = [
             start + index
             for index, word in enumerate(words[start : start + NUM_BLOCK_ROWS])
             if start + index != zero_row and (wanted is None or word in wanted)
         ]
-        yield checks.accept([words[place] for place in places], table.take(rows[places]), places)
+        yield checks.accept([words[position] for position in positions], table.take(rows[positions]), positions)
 
 
 def _words(table: FrozenTable) -> Sequence[str]:

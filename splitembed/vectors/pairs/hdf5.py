@@ -1,6 +1,6 @@
-"""HDF5 files that are not ours: a path and the names of two datasets enter; a `Pair` leaves, read while it is open.
+"""HDF5 files that splitembed did not write, with the names of the datasets of words and of the matrix.
 
-Words may be strings of fixed or variable length, integers, or a group with `utf8` and `offsets`, as in our own files.
+Words may be strings of fixed or variable length, integers, or a group with `utf8` and `offsets`, as in a frozen.h5.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from splitembed.vectors.pairs.word_lists import PackedWords
 from splitembed.vectors.read_checks import decode_words
 from splitembed.words import check_offsets
 
-_MOST_TOLD = 12
+_MOST_LISTED = 12
 
 
 class _Slices:
-    """A dataset, read slice by slice; what goes wrong names the file."""
+    """A dataset, read slice by slice. Its errors name the file."""
 
     def __init__(self, name: str, dataset: h5py.Dataset) -> None:
         self._name, self._dataset = name, dataset
@@ -34,9 +34,9 @@ class _Slices:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, places: slice) -> NDArray[Any]:
+    def __getitem__(self, positions: slice) -> NDArray[Any]:
         try:
-            return self._dataset[places]  # type: ignore[no-any-return]
+            return self._dataset[positions]  # type: ignore[no-any-return]
         except HDF5_ERRORS as error:
             raise _damaged(self._name, error) from error
 
@@ -50,8 +50,8 @@ class _Strings:
     def __len__(self) -> int:
         return len(self._slices)
 
-    def __getitem__(self, places: slice) -> list[str]:
-        words = self._slices[places].tolist()
+    def __getitem__(self, positions: slice) -> list[str]:
+        words = self._slices[positions].tolist()
         return list(map(str, words)) if self._slices.dtype.kind in "iu" else decode_words(words)
 
 
@@ -107,14 +107,15 @@ def _open(name: str, stack: contextlib.ExitStack) -> h5py.File:
 def _slices(name: str, file: h5py.File, dataset: str) -> _Slices:
     found = _get(file, dataset)
     if not isinstance(found, h5py.Dataset) or found.shape is None:
-        raise VectorFormatError(f"{name} holds no dataset {dataset!r}. {_told(file)}")
+        raise VectorFormatError(f"{name}: found no dataset {dataset!r}; expected one. {_listing(file)}")
     return _Slices(name, found)
 
 
 def _get(file: h5py.File, dataset: str) -> Any:
     try:
         return file.get(dataset)
-    except HDF5_ERRORS:  # a name that is no Unicode
+    # The name is not Unicode text.
+    except HDF5_ERRORS:
         return None
 
 
@@ -138,7 +139,7 @@ def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
         found = " and ".join(f"{part.dtype} {part.shape}" for part in parts)
         raise VectorFormatError(
             f"{name}: found {found} as `utf8` and `offsets` of {group!r}; expected uint8 (num_bytes,) and uint64 "
-            "(num_words + 1,). Name a dataset of strings instead, or write the group anew."
+            "(num_words + 1,). Name a dataset of strings instead, or write the group again."
         )
     utf8, offsets = (part[:] for part in parts)
     try:
@@ -151,19 +152,19 @@ def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
 
 def _unnamed(name: str, file: h5py.File, call: str) -> VectorFormatError:
     kind = "the weights of a Keras model" if "layers" in file else "an HDF5 file that splitembed did not write"
-    return VectorFormatError(f"{name}: found {kind}; expected the names of what to read. {_told(file)} Call {call}.")
+    return VectorFormatError(f"{name}: found {kind}; expected the names of what to read. {_listing(file)} Call {call}.")
 
 
-def _told(file: h5py.File) -> str:
+def _listing(file: h5py.File) -> str:
     datasets: list[str] = []
 
-    def tell(name: str, found: Any) -> None:
+    def add(name: str, found: Any) -> None:
         if isinstance(found, h5py.Dataset):
             datasets.append(f"{name!r} {found.shape} {found.dtype}")
 
-    file.visititems(tell)
-    more = f" and {len(datasets) - _MOST_TOLD} more" if len(datasets) > _MOST_TOLD else ""
-    return f"It holds {', '.join(datasets[:_MOST_TOLD]) or 'no datasets'}{more}."
+    file.visititems(add)
+    more = f" and {len(datasets) - _MOST_LISTED} more" if len(datasets) > _MOST_LISTED else ""
+    return f"It holds {', '.join(datasets[:_MOST_LISTED]) or 'no datasets'}{more}."
 
 
 def _damaged(name: str, error: Exception) -> VectorFormatError:

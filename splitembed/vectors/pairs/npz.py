@@ -1,4 +1,4 @@
-"""Words and matrix inside one .npz: a path enters; a `Pair` leaves, its arrays mapped."""
+"""Words and a matrix inside one .npz. Both arrays are mapped."""
 
 from typing import Any
 
@@ -56,13 +56,13 @@ def open_npz_matrix(request: OpenRequest) -> Any:
 
 
 def two_names(path: str, datasets: Any) -> tuple[str, str]:
-    """The names of words and matrix.
+    """Return the names of the words and of the matrix.
 
     >>> two_names("v.npz", ["words", "matrix"])
     ('words', 'matrix')
 
     Raises:
-        VectorFormatError: anything but two strings.
+        VectorFormatError: `datasets` is anything but two strings.
     """
     is_pair = isinstance(datasets, (tuple, list)) and len(datasets) == 2
     if not is_pair or not all(isinstance(name, str) for name in datasets):
@@ -94,18 +94,18 @@ def _as_words(path: str, words: Any) -> ArrayWords:
 def _named(path: str, members: list[Member], name: str) -> Member:
     found = [each for each in members if each.name == name]
     if not found:
-        raise VectorFormatError(f"{path} holds no array {name!r}. {_told(members)}")
+        raise VectorFormatError(f"{path}: found no array {name!r}; expected one. {_listing(members)}")
     return found[-1]
 
 
 def _only(path: str, members: list[Member], found: list[Member], expected: str) -> Member:
     if len(found) != 1:
         raise VectorFormatError(
-            f"{path}: found {len(found)} of what was expected: {expected}. {_told(members)} Name two of them: "
+            f"{path}: found {len(found)} arrays that may be meant; expected {expected}. {_listing(members)} Name two: "
             'read_vectors(path, datasets=("words", "matrix")); or pass (words, path).'
         )
     return found[0]
 
 
-def _told(members: list[Member]) -> str:
+def _listing(members: list[Member]) -> str:
     return "It holds " + ", ".join(f"{each.name!r} {each.shape} {each.dtype}" for each in members) + "."

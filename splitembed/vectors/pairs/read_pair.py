@@ -1,4 +1,4 @@
-"""Words and a matrix, both ready to be read in slices, or a dict: they enter as a `Pair`; blocks of rows leave."""
+"""Words with their rows, in a matrix or a mapping, read in blocks or as a whole with shared rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,40 +15,47 @@ from splitembed.vectors.word_vectors import Block, WordVectors
 
 
 class Pair(NamedTuple):
-    """Words, and something that gives the row of each: a matrix `(num_rows, dim)`, or a mapping."""
+    """Words, and the row of each.
 
-    name: str  # for people
-    words: Any  # strings; anything with a length that gives slices
+    Args:
+        name: the name of the source, for messages.
+        words: strings; any object with a length that gives slices.
+        rows: a matrix `(num_rows, dim)`, or a mapping word -> row.
+        row_of: int64 `(num_words,)`, the row of each word in a matrix; None where word `i` has row `i`.
+    """
+
+    name: str
+    words: Any
     rows: Any
-    row_of: NDArray[np.int64] | None = None  # (num_words,) where word i does not have row i of a matrix
+    row_of: NDArray[np.int64] | None = None
 
 
 def pair_blocks(pair: Pair, checks: ReadChecks) -> Iterator[Block]:
-    """Reads rows block by block.
+    """Yield the wanted words and their rows, block by block.
 
     Args:
         pair: the words and their rows.
-        checks: what is wanted, and what becomes of doubts.
+        checks: the checks of words and rows.
 
     Yields:
         At least one block.
 
     Raises:
-        VectorFormatError: words that are no strings, rows that are no numbers or not all of one length.
+        VectorFormatError: a word is not a string, a row does not hold real numbers, or rows differ in length.
     """
     dim = _checked_dim(pair, checks)
     num_words = len(pair.words)
     checks.most_rows = num_words if checks.wanted is None else min(num_words, len(checks.wanted))
-    for words, places in _wanted_blocks(pair, dim, checks):
-        yield checks.accept(words, _rows(pair, words, places, dim, checks), places)
+    for words, positions in _wanted_blocks(pair, dim, checks):
+        yield checks.accept(words, _rows(pair, words, positions, dim, checks), positions)
 
 
 def shared_vectors(pair: Pair, checks: ReadChecks) -> WordVectors:
-    """Reads words that share rows: each row that one of them uses comes once.
+    """Return the wanted words, and once each the rows that they share.
 
     Args:
         pair: words and a matrix, with `row_of`.
-        checks: what is wanted, and what becomes of doubts.
+        checks: the checks of words and rows.
 
     Returns:
         The words, with `row_of` where some share a row.
@@ -60,10 +67,10 @@ def shared_vectors(pair: Pair, checks: ReadChecks) -> WordVectors:
     dim = _checked_dim(pair, checks)
     words: list[str] = []
     chosen = [np.zeros(0, np.int64)]
-    for some, places in _wanted_blocks(pair, dim, checks):
-        kept = checks.accept_words(some, places)
+    for some, positions in _wanted_blocks(pair, dim, checks):
+        kept = checks.accept_words(some, positions)
         words += [some[index] for index in kept]
-        chosen.append(pair.row_of[places[np.asarray(kept, np.int64)]])
+        chosen.append(pair.row_of[positions[np.asarray(kept, np.int64)]])
     used, first, row_of = np.unique(np.concatenate(chosen), return_index=True, return_inverse=True)
     matrix = aligned_empty((len(used), dim), np.float32)
     for start in range(0, len(used), block_rows(dim)):
@@ -78,7 +85,8 @@ def shared_vectors(pair: Pair, checks: ReadChecks) -> WordVectors:
 def _checked_dim(pair: Pair, checks: ReadChecks) -> int:
     checks.unit = "row"
     dim = _dim(pair, checks)
-    if dim > LARGEST_DIM:  # a file may say so and hold nothing
+    # The header of a file may give any dim, whatever the file holds.
+    if dim > LARGEST_DIM:
         raise checks.error(0, f"a row of {dim} numbers", f"at most {LARGEST_DIM}", "The file is damaged: get it again.")
     checks.check_dim(dim)
     return dim
@@ -98,7 +106,7 @@ def _dim(pair: Pair, checks: ReadChecks) -> int:
 
 
 def _wanted_blocks(pair: Pair, dim: int, checks: ReadChecks) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
-    """The wanted words and their places, block by block."""
+    """Yield the wanted words and their positions, block by block."""
     step, wanted = block_rows(dim), checks.wanted
     for start in range(0, max(len(pair.words), 1), step):
         words = _strings(pair.words[start : start + step], start, checks)
@@ -111,33 +119,38 @@ def _wanted_blocks(pair: Pair, dim: int, checks: ReadChecks) -> Iterator[tuple[l
 
 def _strings(words: Sequence[Any], start: int, checks: ReadChecks) -> list[str]:
     if not all_strings(words):
-        place, word = next((place, word) for place, word in enumerate(words, start) if not isinstance(word, str))
-        raise checks.error(place, f"{word!r} of type {type(word).__name__}", "a str", "Turn the words into strings.")
+        position, word = next(
+            (position, word) for position, word in enumerate(words, start) if not isinstance(word, str)
+        )
+        raise checks.error(
+            position, f"{word!r} of type {type(word).__name__}", "a str", "Convert the words to strings."
+        )
     return list(words)
 
 
-def _rows(pair: Pair, words: list[str], places: NDArray[np.int64], dim: int, checks: ReadChecks) -> NDArray[Any]:
+def _rows(pair: Pair, words: list[str], positions: NDArray[np.int64], dim: int, checks: ReadChecks) -> NDArray[Any]:
     if isinstance(pair.rows, Mapping):
-        return _stack_rows(pair.rows, words, places, dim, checks)
-    return take_rows(pair.rows, places if pair.row_of is None else pair.row_of[places])
+        return _stack_rows(pair.rows, words, positions, dim, checks)
+    return take_rows(pair.rows, positions if pair.row_of is None else pair.row_of[positions])
 
 
 def _stack_rows(
-    rows: Mapping[str, Any], words: list[str], places: NDArray[np.int64], dim: int, checks: ReadChecks
+    rows: Mapping[str, Any], words: list[str], positions: NDArray[np.int64], dim: int, checks: ReadChecks
 ) -> NDArray[np.float64]:
     stacked = np.empty((len(words), dim))
     for index, word in enumerate(words):
         row = as_array(rows[word])
-        if np.ma.isMaskedArray(row):  # what it masks would come back
-            raise checks.error(int(places[index]), "a masked array", "numbers", "Pass row.filled(0).")
-        _check_numbers(row, int(places[index]), checks)
+        # Conversion would bring the masked values back.
+        if np.ma.isMaskedArray(row):
+            raise checks.error(int(positions[index]), "a masked array", "numbers", "Pass row.filled(0).")
+        _check_numbers(row, int(positions[index]), checks)
         if row.shape != (dim,):
             found = f"shape {row.shape} for {word!r}"
-            raise checks.error(int(places[index]), found, f"({dim},), as row 0 has it", "Mend or drop that row.")
+            raise checks.error(int(positions[index]), found, f"({dim},), as row 0 has it", "Fix or remove that row.")
         stacked[index] = row
     return stacked
 
 
-def _check_numbers(row: Any, place: int, checks: ReadChecks) -> None:
+def _check_numbers(row: Any, position: int, checks: ReadChecks) -> None:
     if row.dtype.kind not in "fiu" and row.dtype.name != "bfloat16":
-        raise checks.error(place, f"dtype {row.dtype}", "real numbers", "Convert the rows with astype(float).")
+        raise checks.error(position, f"dtype {row.dtype}", "real numbers", "Convert the rows with astype(float).")

@@ -1,4 +1,4 @@
-"""safetensors: a file, or a folder with a tokenizer beside it, enters; rows leave, read slice by slice.
+"""safetensors files, alone or with a tokenizer beside them, read slice by slice.
 
 Source of the folders: model2vec's `StaticModel.save_pretrained`: tensor `embeddings`, and in newer ones `mapping` (the
 row of each token) and `weights` (a factor for each token); sentence-transformers' `StaticEmbedding` calls the tensor
@@ -38,7 +38,7 @@ _DTYPES |= {"U8": "u1", "U16": "<u2", "U32": "<u4", "U64": "<u8"}
 
 
 class TensorRows:
-    """A tensor in a safetensors file; bfloat16 is widened to float32, which is exact."""
+    """A tensor in a safetensors file. bfloat16 is widened to float32, which is exact."""
 
     def __init__(self, name: str, slices: Any) -> None:
         if slices.get_dtype() not in _DTYPES:
@@ -47,14 +47,15 @@ class TensorRows:
                 "(words, matrix)."
             )
         if slices.get_dtype() == "BF16":
-            load_library("ml_dtypes", name, "safetensors")  # imported, it makes bfloat16 known to NumPy
+            # Its import registers bfloat16 with NumPy.
+            load_library("ml_dtypes", name, "safetensors")
         self.shape, self.dtype = tuple(slices.get_shape()), np.dtype(_DTYPES[slices.get_dtype()])
         self._slices, self._is_empty = slices, 0 in self.shape
 
-    def __getitem__(self, places: slice) -> NDArray[Any]:
+    def __getitem__(self, positions: slice) -> NDArray[Any]:
         if self._is_empty:
             return np.zeros((0, *self.shape[1:]), self.dtype)
-        return np.asarray(self._slices[places]).astype(self.dtype, copy=False)
+        return np.asarray(self._slices[positions]).astype(self.dtype, copy=False)
 
 
 def recognise_file(request: OpenRequest) -> bool:
@@ -144,7 +145,7 @@ def _open_tokens(folder: Path, request: OpenRequest) -> Pair:
 
 
 def _mapped(name: str, file: Any, rows: Any, num_tokens: int) -> tuple[Any, NDArray[np.int64] | None]:
-    """The rows with their weights, and the row of each token where `mapping` says so."""
+    """Return the rows with their weights, and the row of each token from `mapping`; None without one."""
     parts = {part: _vector(name, file, part, num_tokens) for part in ("mapping", "weights")}
     mapping, weights = parts["mapping"], parts["weights"]
     if mapping is not None:
@@ -152,7 +153,7 @@ def _mapped(name: str, file: Any, rows: Any, num_tokens: int) -> tuple[Any, NDAr
         if len(mapping) and not 0 <= int(mapping.min()) <= int(mapping.max()) < rows.shape[0]:
             raise VectorFormatError(
                 f"{name}: found rows {mapping.min()} to {mapping.max()} in `mapping`; expected 0 to "
-                f"{rows.shape[0] - 1}, as there are rows. The file is damaged: get it again."
+                f"{rows.shape[0] - 1}, the rows of the matrix. The file is damaged: get it again."
             )
     if weights is None:
         return rows, mapping
@@ -169,7 +170,7 @@ def _vector(name: str, file: Any, part: str, num_tokens: int) -> NDArray[Any] | 
     if tensor.shape != (num_tokens,):
         raise VectorFormatError(
             f"{name}: found `{part}` of shape {tensor.shape}; expected ({num_tokens},), one for each token of "
-            f"{TOKENIZER}. The two do not belong together."
+            f"{TOKENIZER}. Get both files of the same model."
         )
     return tensor[:]
 

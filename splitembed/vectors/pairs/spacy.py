@@ -1,4 +1,4 @@
-"""Vectors of a spaCy pipeline: its folder enters; a `Pair` leaves whose many words share few rows.
+"""Vectors of a spaCy pipeline, whose many words share few rows.
 
     vectors       the rows, a .npy file (num_rows, dim)
     key2row       msgpack: 64-bit key of a string -> row; older folders have `keys`, a .npy file, the key of each row
@@ -73,23 +73,23 @@ def _open_folder(folder: Path, checks: ReadChecks) -> Pair:
     keys, row_of = _keys(folder)
     if len(row_of) and not 0 <= int(row_of.min()) <= int(row_of.max()) < len(rows):
         found = f"rows {row_of.min()} to {row_of.max()} in the keys"
-        raise _damaged(folder / ROWS, found, f"rows 0 to {len(rows) - 1}, as there are")
+        raise _damaged(folder / ROWS, found, f"rows 0 to {len(rows) - 1}")
     strings = _strings(folder) if checks.wanted is None else sorted(checks.wanted)
-    places, words = _matched(keys, strings)
-    if checks.wanted is None and len(places) < len(keys):
-        missing = np.setdiff1d(np.arange(len(keys)), places)
+    positions, words = _matched(keys, strings)
+    if checks.wanted is None and len(positions) < len(keys):
+        missing = np.setdiff1d(np.arange(len(keys)), positions)
         checks.warnings.add(NO_STRING, f"key {keys[missing[0]]}", len(missing))
-    return Pair(str(folder), words, rows, row_of[places])
+    return Pair(str(folder), words, rows, row_of[positions])
 
 
 def _matched(keys: NDArray[np.uint64], strings: list[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """The places of the keys that belong to one of the strings, in order, and those strings."""
+    """Return the positions of the keys that belong to one of the strings, in order, and those strings."""
     known, first = np.unique(keys_of(strings), return_index=True)
     nearest = np.searchsorted(known, keys)
     is_found = nearest < len(known)
     is_found[is_found] = known[nearest[is_found]] == keys[is_found]
-    places = np.flatnonzero(is_found)
-    return places, [strings[index] for index in first[nearest[places]].tolist()]
+    positions = np.flatnonzero(is_found)
+    return positions, [strings[index] for index in first[nearest[positions]].tolist()]
 
 
 def _refuse_floret(folder: Path) -> None:
@@ -106,7 +106,7 @@ def _refuse_floret(folder: Path) -> None:
 
 
 def _keys(folder: Path) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Each key, and its row."""
+    """Return all keys, and the row of each."""
     path = folder / KEYS
     if not path.is_file():
         keys = map_npy(folder / OLD_KEYS)
@@ -120,11 +120,12 @@ def _keys(folder: Path) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         row_of_key = msgpack.unpackb(path.read_bytes(), strict_map_key=False)
         return _integers(row_of_key.keys(), np.uint64), _integers(row_of_key.values(), np.int64)
     except (ValueError, TypeError, AttributeError, OverflowError, msgpack.UnpackException) as error:
-        raise _damaged(path, f"no map of keys to rows ({error})", "msgpack: key -> row") from error
+        raise _damaged(path, f"data other than a map of keys to rows ({error})", "msgpack: key -> row") from error
 
 
 def _integers(numbers: Collection[Any], dtype: Any) -> NDArray[Any]:
-    if not set(map(type, numbers)) <= {int}:  # NumPy would cut 1.5 to 1
+    # NumPy would cut 1.5 to 1.
+    if not set(map(type, numbers)) <= {int}:
         raise TypeError("not all are integers")
     return np.fromiter(numbers, dtype, len(numbers))
 
@@ -133,20 +134,21 @@ def _strings(folder: Path) -> list[str]:
     path = folder / STRINGS
     if not path.is_file():
         raise VectorFormatError(
-            f"{path} is missing, so the keys have no strings; expected it beside {ROWS}. Pass a vocabulary, whose "
-            "words are looked up by their keys, or save the pipeline's whole `vocab` folder."
+            f"{path}: found no such file, so the keys have no strings; expected it beside {ROWS}. Pass a vocabulary, "
+            "whose words are looked up by their keys, or save the pipeline's whole `vocab` folder."
         )
     strings = _json(path)
     if not isinstance(strings, list) or not all(isinstance(string, str) for string in strings):
         raise _damaged(path, f"a {type(strings).__name__}", "a list of strings")
-    return [*SYMBOLS[1:], *strings]  # spaCy keeps the names of its own out of the file
+    # spaCy does not write its own symbols to the file.
+    return [*SYMBOLS[1:], *strings]
 
 
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"no JSON ({error})", "JSON") from error
+        raise _damaged(path, f"invalid JSON ({error})", "JSON") from error
 
 
 def _damaged(path: Path, found: str, expected: str) -> VectorFormatError:

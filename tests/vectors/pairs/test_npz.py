@@ -31,12 +31,12 @@ def test_the_only_words_and_the_only_matrix(tmp_path, save, words, matrix):
 def test_several_arrays_must_be_named(tmp_path):
     path = tmp_path / "v.npz"
     np.savez(path, a=np.array(WORDS), b=MATRIX, c=2 * MATRIX)
-    with pytest.raises(VectorFormatError, match=r"found 2 of what was expected: one matrix.* 'b' \(3, 2\) float32"):
+    with pytest.raises(VectorFormatError, match=r"found 2 arrays .*; expected one matrix.* 'b' \(3, 2\) float32"):
         read_vectors(path)
-    with pytest.raises(VectorFormatError, match="found 2 of what was expected: one matrix"):
+    with pytest.raises(VectorFormatError, match="found 2 arrays that may be meant; expected one matrix"):
         read_vectors((WORDS, path))
     assert read_vectors(path, ["of"], datasets=("a", "c")).vectors.tolist() == [[10, 12]]
-    with pytest.raises(VectorFormatError, match="holds no array 'd'. It holds 'a'"):
+    with pytest.raises(VectorFormatError, match="found no array 'd'; expected one. It holds 'a'"):
         read_vectors(path, datasets=("a", "d"))
     for datasets in ("a", ("a",), ("a", 1)):
         with pytest.raises(VectorFormatError, match="expected the names of the words and of the matrix"):

@@ -84,7 +84,7 @@ def test_without_strings_a_vocabulary_is_needed(tmp_path):
     folder = save_folder(tmp_path / "vocab")
     (folder / "strings.json").unlink()
     assert table_of(read_vectors(folder, ["é", "root"])) == {"root": [3, 4], "é": [1, 2]}
-    with pytest.raises(VectorFormatError, match=r"strings\.json is missing.* Pass a vocabulary"):
+    with pytest.raises(VectorFormatError, match=r"strings\.json: found no such file.* Pass a vocabulary"):
         read_vectors(folder)
 
 
@@ -117,17 +117,17 @@ def test_N3_values_that_are_not_finite_name_a_word_of_the_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("key2row", b"\xff\xff", "key2row: found no map of keys to rows"),
-        ("key2row", b"", "key2row: found no map of keys to rows"),
-        ("key2row", b"\x93\x01\x02\x03", "key2row: found no map of keys to rows"),
-        ("key2row", msgpack.packb({"the": 0}), "key2row: found no map of keys to rows"),
-        ("key2row", msgpack.packb({7: 1.5}), "key2row: found no map of keys to rows"),
-        ("key2row", b"\xdf\xff\xff\xff\xff", "key2row: found no map of keys to rows"),
+        ("key2row", b"\xff\xff", "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"", "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"\x93\x01\x02\x03", "key2row: found data other than a map of keys to rows"),
+        ("key2row", msgpack.packb({"the": 0}), "key2row: found data other than a map of keys to rows"),
+        ("key2row", msgpack.packb({7: 1.5}), "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"\xdf\xff\xff\xff\xff", "key2row: found data other than a map of keys to rows"),
         ("key2row", msgpack.packb({7: 4}), "vectors: found rows 4 to 4 in the keys; expected rows 0 to 3"),
         ("key2row", msgpack.packb({7: -1}), "vectors: found rows -1 to -1 in the keys"),
-        ("strings.json", b"[", r"strings\.json: found no JSON"),
+        ("strings.json", b"[", r"strings\.json: found invalid JSON"),
         ("strings.json", b"[1]", r"strings\.json: found a list; expected a list of strings"),
-        ("vectors.cfg", b"\xff", r"vectors\.cfg: found no JSON"),
+        ("vectors.cfg", b"\xff", r"vectors\.cfg: found invalid JSON"),
         ("vectors", b"\x93NUMPY", "vectors: found data of NumPy that is damaged"),
         ("vectors", b"the 1 2\n", "vectors: found data of NumPy that is damaged"),
     ],

@@ -169,7 +169,7 @@ def test_an_empty_table(write):
 
 @pytest.mark.parametrize("content", [b"2 2\n", b"2 2", b"2 2\n\n"])
 def test_a_header_alone(write, content):
-    with pytest.raises(VectorFormatError, match="line 1: found a header and nothing below it; expected 2 rows"):
+    with pytest.raises(VectorFormatError, match="line 1: found a header without rows; expected 2 rows"):
         read_vectors(write(content))
 
 
