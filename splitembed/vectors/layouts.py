@@ -135,7 +135,7 @@ def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line
     found = _most_common(votes)
     if _agrees(dim, votes, checks.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
         return Layout(TEXT_FORMAT, dim, header.end(), line, num_rows)
-    if sample and all(_ID_AND_NUMBER.fullmatch(row) for row in sample):
+    if sample and all(_ID_AND_NUMBER.fullmatch(row) and _count_numbers(row) for row in sample):
         return None
     if found:
         raise checks.error(

@@ -25,6 +25,12 @@ def test_what_has_no_name(write, content):
         read_vectors(write(content))
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_word2vec_binary_of_integer_words_is_recognised(write, end):
+    records = b"".join(b"%d " % number + bytes(12) + end for number in range(2))
+    assert read_vectors(write(b"2 3\n" + records)).words == ["0", "1"]
+
+
 def test_format_refuses_the_other(write):
     path = write(b"2 2\nthe 0.1 0.2\nof 0.3 0.4\n")
     assert len(read_vectors(path, format="text")) == 2
