@@ -62,7 +62,7 @@ def test_a_new_stream_format_is_one_entry(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("read", [read_vectors, lambda source: list(iter_vectors(source))])
-def test_a_missing_path_is_named_with_what_is_accepted(read, tmp_path):
+def test_a_missing_path_is_named_with_the_accepted_sources(read, tmp_path):
     for source in ("glove.6B.50d.text", tmp_path / "not" / "there.txt"):
         with pytest.raises(
             FileNotFoundError, match=r"No such file or folder of vectors, .* `source` must be"
@@ -78,7 +78,7 @@ def test_a_folder_with_a_frozen_table_is_that_table(tmp_path):
     assert table_of(vectors) == TABLE and vectors.table.mapped and vectors.table.path == tmp_path / "frozen.h5"
 
 
-def test_a_folder_of_something_else_says_what_was_looked_for(tmp_path):
+def test_a_folder_without_vectors_is_refused_with_the_expected_files(tmp_path):
     (tmp_path / "glove.txt").write_text("the 1 2\n")
     with pytest.raises(
         VectorFormatError, match=r"found no file of vectors; expected a folder with frozen\.h5, with spaCy's"
@@ -97,7 +97,8 @@ def test_a_npy_file_has_no_words(tmp_path):
 @pytest.mark.parametrize("matrix", [MATRIX, np.asfortranarray(MATRIX), MATRIX.astype(">f8"), MATRIX.astype(np.int8)])
 def test_words_and_the_path_of_a_npy_file(tmp_path, matrix):
     np.save(tmp_path / "v.txt.npy", matrix)
-    (tmp_path / "v.txt.npy").rename(tmp_path / "v.gz")  # by content, not by name
+    # Formats are recognised by content, not by name.
+    (tmp_path / "v.txt.npy").rename(tmp_path / "v.gz")
     (tmp_path / "words").write_bytes(b"the\nof\n")
     for words in (WORDS, tmp_path / "words", str(tmp_path / "words")):
         assert table_of(read_vectors((words, tmp_path / "v.gz"))) == TABLE
@@ -106,7 +107,7 @@ def test_words_and_the_path_of_a_npy_file(tmp_path, matrix):
         read_vectors((WORDS, tmp_path / "v.gz"), datasets="a")
 
 
-def test_a_npy_file_that_is_no_matrix(tmp_path):
+def test_a_npy_file_without_a_matrix_is_refused(tmp_path):
     np.save(tmp_path / "v.npy", MATRIX[0])
     with pytest.raises(VectorFormatError, match=r"v\.npy: found 2 words and rows of shape \(2,\)"):
         read_vectors((WORDS, tmp_path / "v.npy"))
@@ -115,7 +116,7 @@ def test_a_npy_file_that_is_no_matrix(tmp_path):
         read_vectors((WORDS, tmp_path / "v.npy"))
 
 
-def test_a_file_with_words_is_no_matrix(tmp_path):
+def test_a_file_with_words_is_refused_as_a_matrix(tmp_path):
     (tmp_path / "glove.txt").write_text("the 1 2\nof 3 4\n")
     with pytest.raises(VectorFormatError, match="a file that starts with b'the 1 2.*; expected the matrix of"):
         read_vectors((WORDS, tmp_path / "glove.txt"))

@@ -18,7 +18,7 @@ def test_an_empty_file(write, content):
     "content",
     [b"the quick brown fox\n", b"the\nof\nand\n", b"the,0.1,0.2\n", b"\0" * 100, b"2 2\nthe quick\nbrown fox\n", b"x"],
 )
-def test_what_has_no_name(write, content):
+def test_unknown_content_is_refused(write, content):
     with pytest.raises(
         VectorFormatError, match=r"found no rows of vectors; it starts with b'.*Expected lines of a word"
     ):
@@ -86,7 +86,8 @@ def test_format_names_the_numbers_of_word2vec_binary(write):
     with pytest.raises(
         VectorFormatError, match=r'a header of 1 rows of dim 4 that does not agree with .* pass format="word2vec'
     ):
-        read_vectors(write(content))  # of one record half is a record too
+        # Half of one record is a record, too.
+        read_vectors(write(content))
     assert read_vectors(write(content), format="word2vec-binary-float16").vectors.tolist() == [[1, 2, 3, 4]]
     for other in ("word2vec-binary-float32", "word2vec-binary-float64", "word2vec-binary"):
         with pytest.raises(VectorFormatError):

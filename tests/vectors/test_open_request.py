@@ -1,4 +1,4 @@
-"""What a source is, and options that say something of another kind of source."""
+"""Requests to open a source: each kind of source, and options that belong to another kind."""
 
 import io
 
@@ -39,7 +39,7 @@ def test_a_source_brings_its_options_to_every_reader():
                 read(VectorSource(DICT), **options)
 
 
-def test_an_option_that_is_none():
+def test_an_unknown_option_is_refused():
     with pytest.raises(TypeError, match="dims"):
         list(iter_vectors(DICT, dims=2))
 

@@ -1,4 +1,4 @@
-"""The options that all sources share, and what is wrong with them."""
+"""The checks of every reading: invalid options, wanted words, copies of rows."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SOURCE = {"the": [1.0, 2.0], "of": [3.0, 4.0]}
         ({"vocabulary": ["the", b"of"]}, VocabularyError, "token 1 is b'of' of type bytes"),
     ],
 )  # fmt: skip
-def test_options_that_are_none(read, options, error, message):
+def test_invalid_options_are_refused(read, options, error, message):
     with pytest.raises(error, match=message):
         read(SOURCE, **options)
 

@@ -71,7 +71,7 @@ def test_low_precision(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"the 1 2\nof 3 x\n", b"the 1 nan\n", b"", gzip.compress(TEXT, mtime=0)[:-4]])
-def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, content):
+def test_a_failed_reading_leaves_no_file(tmp_path, content):
     (tmp_path / "vectors.txt").write_bytes(content)
     (tmp_path / "tables").mkdir()
     with pytest.raises(VectorFormatError):
@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     assert not any(thread.name.startswith("splitembed") for thread in threading.enumerate())
 
 
-def test_doubts_are_told_or_refused(tmp_path):
+def test_suspicious_content_gives_a_warning_or_an_error(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"3 2\nthe 1 nan\nthe 3 4\n")
     with pytest.warns(VectorFileWarning, match=r"duplicate words.*replaced by 0.*header says 3") as caught:
         table = save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero")
@@ -115,7 +115,8 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
 
 
 def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 18)  # so that a table of 48 MB is much, for any number of threads
+    # So that a table of 48 MB is large for any number of threads.
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 18)
     path = tmp_path / "vectors.txt"
     numbers = " ".join(["0.123456"] * 300)
     path.write_text("".join(f"w{number} {numbers}\n" for number in range(40_000)))

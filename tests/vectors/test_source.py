@@ -1,4 +1,4 @@
-"""A source with its options: in one place, known by name, and refused where they do not fit."""
+"""A source with its options: given once, known by name, and refused if they do not fit."""
 
 import dataclasses
 import inspect

@@ -74,7 +74,7 @@ def test_B5_H6_a_foreign_format_is_refused_by_its_name(deliver, name):
 
 
 @pytest.mark.parametrize("format", ["text", "word2vec-binary", "word2vec-binary-float16", "fasttext-bin"])
-def test_whatever_is_asked_for(tmp_path, format):  # noqa: A002
+def test_a_foreign_format_is_refused_for_every_value_of_format(tmp_path, format):  # noqa: A002
     path = tmp_path / "vectors.txt"
     path.write_bytes(FOREIGN["a web page"][0])
     with pytest.raises(VectorFormatError, match="found a web page"):
