@@ -4,7 +4,7 @@ from typing import BinaryIO
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 
 _GET_AGAIN = "The file is damaged or cut short: get it again."
 
@@ -33,7 +33,7 @@ class Cursor:
 
     def take_chunk(self) -> bytes:
         """Takes whatever comes next; nothing at the end."""
-        data, self._again = self._again or self._reader.read(streams.CHUNK_BYTES), b""
+        data, self._again = self._again or self._reader.read(compressions.CHUNK_BYTES), b""
         self.place += len(data)
         return data
 
@@ -54,7 +54,7 @@ class Cursor:
 
     def _count(self, num_bytes: int) -> int:
         left = num_bytes
-        while left and (chunk := self._again or self._reader.read(streams.CHUNK_BYTES)):
+        while left and (chunk := self._again or self._reader.read(compressions.CHUNK_BYTES)):
             self._again = chunk[left:]
             left -= min(left, len(chunk))
         return num_bytes - left

@@ -11,18 +11,21 @@ r"""The parts of a fastText .bin model: bytes enter; what it says of itself, che
 All little-endian. Source of the format: fastText 0.9.2, `FastText::saveModel`, `Args::save`, `Dictionary::save`.
 """
 
+import re
 import struct
 from dataclasses import dataclass
 
 from splitembed.vectors.fasttext.cursor import Cursor
-from splitembed.vectors.fasttext.head import MAGIC
 from splitembed.vectors.intake import Intake
 
+MAGIC = b"\xba\x16\x4f\x2f"
 LARGEST_DIM = 1 << 24  # a header that says more is none
 LONGEST_NGRAM = 64  # characters; fastText's own default is 6
 FLOAT_BYTES = 4
 END_OF_SENTENCE = b"</s>"  # the one word that has no n-grams
 
+# Without magic: dim and five options, all small, then loss and model, each 1 to 3.
+_OLD_HEAD = re.compile(rb"([\s\S]{2}\x00\x00){6}([\x01-\x03]\x00\x00\x00){2}")
 _VERSIONS = (11, 12)
 _FIRST_VERSION = 0  # ours: the file names none
 _OPTIONS = struct.Struct("<12id")
@@ -65,6 +68,25 @@ class Header:
     def has_subwords(self) -> bool:
         """Whether a word outside the dictionary can have a row."""
         return self.maxn >= max(self.minn, 1)
+
+
+def is_fasttext(head: bytes) -> bool:
+    r"""Says whether a file starts as a fastText .bin model does.
+
+    >>> is_fasttext(b"\xba\x16\x4f\x2f\x0c\0\0\0"), is_fasttext(b"the 0.1 0.2\n")
+    (True, False)
+    """
+    return head.startswith(MAGIC) or _OLD_HEAD.match(head) is not None
+
+
+def read_dim(head: bytes) -> int:
+    r"""Reads the dim of a fastText .bin model from its first bytes; 0 where they end before it.
+
+    >>> read_dim(b"\xba\x16\x4f\x2f\x0c\0\0\0\x64\0\0\0\5\0\0\0")
+    100
+    """
+    start = 8 if head.startswith(MAGIC) else 0
+    return int.from_bytes(head[start : start + 4], "little", signed=True) if len(head) >= start + 4 else 0
 
 
 def read_header(cursor: Cursor) -> Header:

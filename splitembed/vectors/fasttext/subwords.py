@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, VectorFormatError
-from splitembed.vectors.fasttext.head import is_fasttext
+from splitembed.vectors.fasttext.header import is_fasttext
 from splitembed.vectors.fasttext.model import Model
 from splitembed.vectors.fasttext.read_bin import open_model
 from splitembed.vectors.intake import Intake

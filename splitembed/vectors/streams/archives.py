@@ -14,8 +14,7 @@ from typing import IO, Any, NamedTuple
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.foreign_formats import ARCHIVES, ZIP, refusal
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams.compressions import decompressed
-from splitembed.vectors.streams.heads import Head, read_head
+from splitembed.vectors.streams.compressions import Head, decompressed, read_head
 from splitembed.vectors.streams.sniff import sniff
 
 ZIP_MAGIC = re.compile(ZIP)

@@ -9,11 +9,17 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.streams.frames import BUFFER_BYTES, Frames, open_zstd
 
+# measured: smaller ones make threads wait for each other, larger ones leave the cache
+CHUNK_BYTES = 1 << 20
+HEAD_BYTES = 1 << 20
+# where the first two lines are longer than HEAD_BYTES
+LONG_HEAD_BYTES = 1 << 26
 MAGIC_BYTES = 16
 MOST_LAYERS = 2  # of compression around each other: a file can be made that decompresses to itself
 
@@ -24,6 +30,16 @@ COMPRESSIONS = (  # magic numbers of RFC 1952, of bzip2 with its first block or 
     (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "Zstandard", open_zstd),
 )
 DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError)
+
+
+@dataclass
+class Head:
+    """How a file begins, and what is known of it beforehand."""
+
+    path: str  # what messages call it: a path, "standard input", "glove.zip: glove.6B.50d.txt"
+    head: bytes  # the first bytes, at least two lines of them where there are two
+    head_is_all: bool  # nothing comes after the head
+    size: int | None  # bytes of content where the file tells: an uncompressed, regular one
 
 
 class Counted(io.RawIOBase):
@@ -94,6 +110,29 @@ def decompressed(file: Any, path: str, archive: str = "") -> tuple[str, io.Buffe
         content = io.BufferedReader(Counted(opener(content, path)), BUFFER_BYTES)
         names.insert(0, name)
     return " in ".join(names), content
+
+
+def read_head(reader: io.RawIOBase | io.BufferedIOBase) -> tuple[bytes, bool]:
+    """Reads the first bytes.
+
+    >>> read_head(io.BytesIO(b"the 1 2"))
+    (b'the 1 2', True)
+
+    Args:
+        reader: at its first byte.
+
+    Returns:
+        The bytes, and whether they are all that there are.
+    """
+    head = bytearray()
+    enough = HEAD_BYTES
+    while chunk := reader.read(enough - len(head)):
+        head += chunk
+        if len(head) == enough:
+            if enough == LONG_HEAD_BYTES or head.count(b"\n") >= 2:
+                break
+            enough *= 2
+    return bytes(head), not chunk
 
 
 @contextlib.contextmanager

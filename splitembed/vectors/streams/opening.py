@@ -13,11 +13,17 @@ import numpy as np
 from tqdm import tqdm
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.archives import ZIP_MAGIC, open_member
-from splitembed.vectors.streams.compressions import MAGIC_BYTES, Counted, damage_named, decompressed
-from splitembed.vectors.streams.heads import Head, read_head
+from splitembed.vectors.streams.compressions import (
+    MAGIC_BYTES,
+    Counted,
+    Head,
+    damage_named,
+    decompressed,
+    read_head,
+)
 
-CHUNK_BYTES = 1 << 20  # measured: smaller ones make threads wait for each other, larger ones leave the cache
 KEPT_BYTES = 1 << 22
 STANDARD_INPUT = "-"
 
@@ -81,7 +87,7 @@ def open_stream(
         raw = _Content(path, compression, content, counted, bar)
         head, is_all = read_head(raw)
         raw.unread(head)
-        reader: Any = io.BufferedReader(raw, CHUNK_BYTES)
+        reader: Any = io.BufferedReader(raw, compressions.CHUNK_BYTES)
         yield Stream(path, head, is_all, None if compression else size, reader, bool(compression))
 
 

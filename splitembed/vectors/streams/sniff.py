@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
-from splitembed.vectors.fasttext.head import is_fasttext, read_dim
+from splitembed.vectors.fasttext.header import is_fasttext, read_dim
 from splitembed.vectors.foreign_formats import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.intake import Intake
 from splitembed.vectors.read_warnings import BLANK
-from splitembed.vectors.streams.heads import Head
+from splitembed.vectors.streams.compressions import Head
 from splitembed.vectors.word2vec.record_types import NUM_BYTES, find_dtype
 
 AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-binary", "fasttext-bin"

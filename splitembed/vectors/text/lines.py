@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from splitembed.vectors.decimals import TAB_TO_SPACE
 from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.opening import Stream
 from splitembed.vectors.streams.sniff import Layout
 
@@ -48,7 +48,7 @@ class Lines:
         """Chunks that end where a line ends, all but the last; each is to go on to `cut` or `skip`, in order."""
         self._stream.reader.read(self._layout.start)
         begun: list[bytes] = []
-        while chunk := self._stream.reader.read(streams.CHUNK_BYTES):
+        while chunk := self._stream.reader.read(compressions.CHUNK_BYTES):
             end = chunk.rfind(b"\n") + 1
             if end:
                 yield b"".join((*begun, memoryview(chunk)[:end]))

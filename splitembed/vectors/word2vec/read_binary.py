@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.intake import Intake, decode_words
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.ahead import take_ahead
 from splitembed.vectors.streams.opening import Stream
 from splitembed.vectors.streams.sniff import LARGEST_DIM, Layout
@@ -71,7 +71,7 @@ class _Cutter:
     def cut_all(self, reader: BinaryIO) -> Generator[_Records, None, None]:
         """The wanted records of a file, chunk by chunk."""
         reader.read(self._place)
-        while chunk := reader.read(streams.CHUNK_BYTES):
+        while chunk := reader.read(compressions.CHUNK_BYTES):
             yield self._cut(chunk)
         yield self._finish()
 

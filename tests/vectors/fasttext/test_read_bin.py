@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.fasttext_models import (
     SUPERVISED,
     fasttext_command,
@@ -231,7 +231,7 @@ def test_any_model_in_any_chunks(tmp_path_factory, model, chunk, compressed, dat
     expected = np.array([vector_of(word, words, rows, **options) for word in words])
     strings = [word.decode("utf-8", "surrogateescape") for word in words]
     wanted = data.draw(st.lists(st.sampled_from(strings)))
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk), warnings.catch_warnings():
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk), warnings.catch_warnings():
         warnings.simplefilter("ignore", VectorFileWarning)
         vectors, chosen = read_vectors(path), read_vectors(path, wanted)
     assert list(vectors.words) == strings

@@ -14,7 +14,7 @@ from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError, 
 from splitembed.initializers.by_name import initialize_rows
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.fasttext.subwords import SubwordVectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.fasttext_models import (
     fasttext_command,
     model_bytes,
@@ -67,7 +67,7 @@ def test_any_words_of_any_model(tmp_path_factory, words, others, options, compre
     path = tmp_path_factory.getbasetemp() / "drawn.bin"
     path.write_bytes(gzip.compress(content) if compressed else content)
     asked = [*others, *words]
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk):
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk):
         found = SubwordVectors(path).rows([word.decode("utf-8", "surrogateescape") for word in asked])
     expected = np.array([vector_of(word, words, rows, **options) for word in asked])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)

@@ -7,7 +7,8 @@ import pytest
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
-from splitembed.vectors.streams.compressions import Counted, damage_named, decompressed
+from splitembed.vectors.streams import compressions
+from splitembed.vectors.streams.compressions import Counted, damage_named, decompressed, read_head
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
 from tests.helpers.reference import table_of
 
@@ -92,3 +93,25 @@ def test_damage_is_named_with_both_compressions_and_its_byte(write_plain, packin
     path = write_plain(PACKERS["gzip"](packed[: len(packed) // 2]))
     with pytest.raises(VectorFormatError, match=rf"{path}, byte \d+ after decompression: found {packing} in gzip data"):
         read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "num_bytes"),
+    [
+        (b"", 0),
+        (b"ab", 2),
+        (b"1234567\n", 8),
+        (b"1\n2\n5678", 8),
+        (b"1\n2\n56789", 8),
+        (b"x" * 15 + b"\n3\n\n.", 16),
+        (b"x" * 40, 32),
+    ],
+)
+def test_a_head_has_two_lines_unless_they_are_too_long(monkeypatch, content, num_bytes):
+    monkeypatch.setattr(compressions, "HEAD_BYTES", 8)
+    monkeypatch.setattr(compressions, "LONG_HEAD_BYTES", 32)
+    head, is_all = read_head(io.BytesIO(content))
+    if content.startswith(b"x" * 15):
+        assert head.count(b"\n") >= 2 or num_bytes == 32
+    assert content.startswith(head) and len(head) >= min(num_bytes, len(content))
+    assert not is_all or head == content

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.text import read_text as text
 from tests.helpers.reference import parse_text, same_table, table_of, texts
 
@@ -365,7 +365,7 @@ def test_any_text_in_any_chunks_is_what_a_slow_parser_reads(path, data, dim, chu
     path.write_bytes(content)
     wanted = data.draw(st.lists(st.sampled_from(sorted(expected))))
     with (
-        mock.patch.object(streams, "CHUNK_BYTES", chunk),
+        mock.patch.object(compressions, "CHUNK_BYTES", chunk),
         mock.patch.object(text, "BATCH_BYTES", batch),
         warnings.catch_warnings(),
     ):
@@ -388,7 +388,7 @@ def test_a_large_file_is_what_a_slow_parser_reads(write_plain):
     expected = parse_text(content, 20)
     wanted = [f"word{number}" for number in range(0, 6000, 7)]
     path = write_plain(content)
-    with mock.patch.object(streams, "CHUNK_BYTES", 10_000):
+    with mock.patch.object(compressions, "CHUNK_BYTES", 10_000):
         assert same_table(read_vectors(path), expected, 20)
         assert same_table(read_vectors(path, wanted), {word: expected[word] for word in wanted if word in expected}, 20)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.reference import f, same_table, table_of
 
 LF = pytest.mark.parametrize("end", [b"\n", b""])
@@ -157,7 +157,7 @@ def test_write_then_read_is_the_identity_in_any_chunks(path, table, chunk, end, 
     path.write_bytes(content)
     expected = {word.decode("utf-8", "surrogateescape"): row for word, row in rows.items()}
     wanted = data.draw(st.lists(st.sampled_from(sorted(expected))))
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk), warnings.catch_warnings():
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk), warnings.catch_warnings():
         warnings.simplefilter("ignore", VectorFileWarning)
         options = {"format": "word2vec-binary-float32"}  # which random words and numbers would not bear out
         vectors = read_vectors(path, **options)
