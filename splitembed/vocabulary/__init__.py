@@ -4,9 +4,9 @@ Row i belongs to what the user's own pipeline sends to i: nothing is sorted, str
 """
 
 from splitembed.vocabulary.counts import align_counts
-from splitembed.vocabulary.found import UNKNOWN_TOKEN
 from splitembed.vocabulary.read import read_vocabulary
 from splitembed.vocabulary.selections import out_of_range, resolve_ids
+from splitembed.vocabulary.tokens import UNKNOWN_TOKEN
 from splitembed.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["UNKNOWN_TOKEN", "Vocabulary", "align_counts", "out_of_range", "read_vocabulary", "resolve_ids"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found, check_distinct, with_defaults
 from splitembed.vocabulary.tokenizers_json import from_tokenizers_json, is_tokenizers_json
+from splitembed.vocabulary.tokens import SourceTokens, check_distinct, with_defaults
 from splitembed.vocabulary.word_index import from_tokenizer, from_word_index
 
 _FOREIGN = {
@@ -31,7 +31,7 @@ _PATH = re.compile(r"[^\n]*(?:[\\/][^\n]*|\.\w+)")
 _FIELDS = re.compile(r"(\S+)(?:[ \t]+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)+")
 
 
-def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int | None = None) -> Found:
+def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int | None = None) -> SourceTokens:
     r"""Reads a text file with one token a line, or JSON: of a tokenizer, or token -> id.
 
     >>> import tempfile
@@ -138,7 +138,7 @@ def _json_or_none(text: Any) -> Any:
         return None
 
 
-def _from_json(path: Path, raw: bytes, num_words: int | None) -> Found:
+def _from_json(path: Path, raw: bytes, num_words: int | None) -> SourceTokens:
     content = _parse(path, raw)
     is_tokenizer = is_tokenizers_json(content)
     if num_words is not None and (is_tokenizer or _is_keras_tokenizer(content)):
@@ -165,7 +165,7 @@ def _parse(path: Path, raw: bytes) -> Any:
         ) from None
 
 
-def _from_keras_tokenizer(path: Path, config: Mapping[str, Any]) -> Found:
+def _from_keras_tokenizer(path: Path, config: Mapping[str, Any]) -> SourceTokens:
     word_index = _json_or_none(config["word_index"])
     num_words, oov_token = config["num_words"], config["oov_token"]
     is_whole = isinstance(num_words, int | None) and isinstance(oov_token, str | None)

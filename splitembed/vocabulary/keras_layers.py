@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import UNKNOWN_TOKEN, Found, as_text, with_defaults
+from splitembed.vocabulary.tokens import UNKNOWN_TOKEN, SourceTokens, as_text, with_defaults
 
 
-def from_layer(layer: Any) -> Found:
+def from_layer(layer: Any) -> SourceTokens:
     """Reads a Keras lookup layer by its attributes: Keras itself need not be imported here.
 
     >>> from types import SimpleNamespace

@@ -9,11 +9,10 @@ import numpy as np
 
 from splitembed.errors import VocabularyError
 from splitembed.vocabulary.files import from_file
-from splitembed.vocabulary.found import Found
 from splitembed.vocabulary.keras_layers import from_layer
-from splitembed.vocabulary.lists import from_list, from_number
 from splitembed.vocabulary.marks import spell_tokens, usual_marks
 from splitembed.vocabulary.tokenizers_json import from_object
+from splitembed.vocabulary.tokens import SourceTokens, from_list, from_number
 from splitembed.vocabulary.vocabulary import Vocabulary
 from splitembed.vocabulary.word_index import from_dictionary, from_tokenizer, from_word_index
 
@@ -98,7 +97,7 @@ def _choose(name: str, choice: Any, automatic: int | None, vocabulary: Vocabular
     return int(vocabulary.ids(choice)[0])
 
 
-def _spell(found: Found, choice: Any) -> tuple[tuple[str | None, ...] | None, str | None]:
+def _spell(found: SourceTokens, choice: Any) -> tuple[tuple[str | None, ...] | None, str | None]:
     """What tokens are called in files of vectors, and the rule."""
     if choice is None:
         return None, None
@@ -114,7 +113,7 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> Found:
+def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> SourceTokens:
     if _is_path(source):
         return from_file(source, keep_lines, num_words)
     if isinstance(source, Mapping) and not isinstance(source, Counter) and not hasattr(source, "token2id"):
@@ -140,8 +139,8 @@ def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> Found:
     )
 
 
-def _again(vocabulary: Vocabulary) -> Found:
-    return Found(
+def _again(vocabulary: Vocabulary) -> SourceTokens:
+    return SourceTokens(
         vocabulary.tokens,
         vocabulary.padding,
         vocabulary.unknown,
@@ -152,7 +151,7 @@ def _again(vocabulary: Vocabulary) -> Found:
     )
 
 
-def _by_attribute(source: Any) -> Found | None:
+def _by_attribute(source: Any) -> SourceTokens | None:
     """Objects of other libraries, told by what they have, so that none of these need be imported."""
     if hasattr(source, "get_vocabulary"):
         return from_layer(source)

@@ -10,15 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found
-from splitembed.vocabulary.marks import Marks, spell_tokens
-from splitembed.vocabulary.tokenizers_marks import find_marks
+from splitembed.vocabulary.marks import Marks, find_marks, spell_tokens
+from splitembed.vocabulary.tokens import SourceTokens
 from splitembed.vocabulary.word_index import fill_gaps
 
 _PADDING_TOKENS = ("[PAD]", "<pad>")
 
 
-def from_object(tokenizer: Any) -> Found:
+def from_object(tokenizer: Any) -> SourceTokens:
     """Reads a `tokenizers.Tokenizer`, or a fast tokenizer of `transformers` by its `backend_tokenizer`.
 
     >>> from types import SimpleNamespace
@@ -44,7 +43,7 @@ def from_object(tokenizer: Any) -> Found:
     return found
 
 
-def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: bool = False) -> Found:
+def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: bool = False) -> SourceTokens:
     """Reads the tokens of the parsed JSON, and how they are marked.
 
     Special tokens are reserved, and so are ids that no token has. "auto" padding is `padding.pad_id`, or a special
@@ -76,7 +75,7 @@ def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: b
     literals = frozenset(token["id"] for token in added)
     marks = _marks(content, where)
     padding, doubt = _padding(content, word_index, tokens, special, where)
-    return Found(
+    return SourceTokens(
         tokens,
         padding,
         _unknown(model, word_index, where),

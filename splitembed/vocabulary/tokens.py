@@ -1,4 +1,4 @@
-"""What each kind of source hands over, `Found`, and the checks that all kinds share: tokens in, the same tokens out."""
+"""Tokens in id order: what each kind of source gives, `SourceTokens`, and the checks that all kinds share."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 from splitembed.errors import VocabularyError
 from splitembed.words import encode_word
 
+_MOST_IDS = 2**31 - 1  # what a split's int32 `remap` can tell apart
 UNKNOWN_TOKEN = "[UNK]"  # what Keras's lookup layers call their out-of-vocabulary slot
 
 
-class Found(NamedTuple):
+class SourceTokens(NamedTuple):
     """What a source says: its tokens, what "auto" means in it, and the ids that are reserved in any case.
 
     Args:
@@ -39,7 +40,7 @@ def with_defaults(
     padding: int | None = None,
     unknown: int | None = None,
     slots: frozenset[int] = frozenset(),
-) -> Found:
+) -> SourceTokens:
     """Fills in what "auto" means where the source itself says nothing: "" in front is padding, "[UNK]" is unknown.
 
     >>> with_defaults(("", "[UNK]", "sky"))[:3]
@@ -54,7 +55,7 @@ def with_defaults(
         padding = 0
     if unknown is None and UNKNOWN_TOKEN in tokens:
         unknown = tokens.index(UNKNOWN_TOKEN)
-    return Found(tokens, padding, unknown, slots)
+    return SourceTokens(tokens, padding, unknown, slots)
 
 
 def as_text(tokens: Sequence[Any]) -> tuple[str, ...]:
@@ -120,3 +121,40 @@ def check_distinct(tokens: Sequence[str], where: str, *, first: int) -> None:
         f"{where.format(place + first)}: the token {tokens[place]!r} again, first at {seen[tokens[place]] + first}. "
         "Remove one of them: a token has one id."
     )
+
+
+def from_list(source: Sequence[Any]) -> SourceTokens:
+    """Reads tokens that are in id order already.
+
+    >>> from_list(["", "[UNK]", "sky"])[:3]
+    (('', '[UNK]', 'sky'), 0, 1)
+
+    Raises:
+        VocabularyError: no tokens, what is no text, or a token twice.
+    """
+    tokens = as_text(source)
+    check_writable(tokens)
+    check_distinct(tokens, "id {}", first=0)
+    return with_defaults(tokens)
+
+
+def from_number(source: Any) -> SourceTokens:
+    """Makes ids without strings, called by their decimal digits, of their number or of a range.
+
+    >>> from_number(3).tokens, from_number(range(2)).has_strings
+    (('0', '1', '2'), False)
+
+    Args:
+        source: an integer, or a range that starts at 0 and takes steps of 1.
+
+    Raises:
+        VocabularyError: no ids, too many, or a range that leaves some out.
+    """
+    if isinstance(source, range) and (source.start, source.step) != (0, 1):
+        raise VocabularyError(
+            f"Ids without strings must be a range that starts at 0, with step 1. Received: {source!r}."
+        )
+    num_tokens = source.stop if isinstance(source, range) else int(source)
+    if not 1 <= num_tokens <= _MOST_IDS:
+        raise VocabularyError(f"The number of ids must be from 1 to {_MOST_IDS}. Received: {source!r}.")
+    return SourceTokens(tuple(map(str, range(num_tokens))), has_strings=False)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found, as_text, check_writable, with_defaults
+from splitembed.vocabulary.tokens import SourceTokens, as_text, check_writable, with_defaults
 
 _MOST_GAPS = 1_000_000  # ids without a token that are believed however few tokens there are: 100 MB of placeholders
 
 
-def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> Found:
+def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> SourceTokens:
     """Reads a dict token -> id, from 0 or from 1 without gaps.
 
     >>> from_word_index({"sky": 2, "red": 1, "sea": 3}, num_words=3).tokens
@@ -36,7 +36,9 @@ def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None)
     return with_defaults(("", *ordered), slots=frozenset([0])) if start else with_defaults(ordered)
 
 
-def from_tokenizer(word_index: Mapping[Any, Any], num_words: int | None, oov_token: str | None, where: str) -> Found:
+def from_tokenizer(
+    word_index: Mapping[Any, Any], num_words: int | None, oov_token: str | None, where: str
+) -> SourceTokens:
     """Reads what a Keras `Tokenizer` knows: kept are the ids that it sends anything to, and id 0, its padding.
 
     >>> from_tokenizer({"<OOV>": 1, "the": 2, "sky": 3}, num_words=3, oov_token="<OOV>", where="Tokenizer")[:3]
@@ -66,7 +68,7 @@ def _with_padding(word_index: dict[Any, Any]) -> dict[Any, Any]:
     return word_index if 0 in word_index.values() or "" in word_index else {"": 0, **word_index}
 
 
-def from_dictionary(dictionary: Any) -> Found:
+def from_dictionary(dictionary: Any) -> SourceTokens:
     """Reads a gensim `Dictionary` by its `token2id`; ids that filtering left without a token stay where they are.
 
     >>> from types import SimpleNamespace

@@ -1,18 +1,31 @@
 """The checks that all sources share: text alone, text that files can hold, a token once."""
 
-import pytest
+import enum
 
-from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found, as_text, check_distinct, check_writable, with_defaults
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitembed.errors import TokenIdError, UnknownTokenError, VocabularyError
+from splitembed.vocabulary import read_vocabulary
+from splitembed.vocabulary.tokens import SourceTokens, as_text, check_distinct, check_writable, with_defaults
+from splitembed.words import Words, pack_words
+
+TOKENS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), min_size=1, max_size=12, unique=True)
+
+
+class Spelling(str, enum.Enum):
+    RED = "red"
 
 
 @pytest.mark.parametrize(
     ("tokens", "given", "expected"),
     [
-        (("", "a"), {}, Found(("", "a"), 0, None)),
-        (("a", "", "[UNK]"), {}, Found(("a", "", "[UNK]"), None, 2)),
-        (("", "[UNK]"), {"padding": 1, "unknown": 0}, Found(("", "[UNK]"), 1, 0)),
-        (("a", "b"), {"slots": frozenset([1])}, Found(("a", "b"), None, None, frozenset([1]))),
+        (("", "a"), {}, SourceTokens(("", "a"), 0, None)),
+        (("a", "", "[UNK]"), {}, SourceTokens(("a", "", "[UNK]"), None, 2)),
+        (("", "[UNK]"), {"padding": 1, "unknown": 0}, SourceTokens(("", "[UNK]"), 1, 0)),
+        (("a", "b"), {"slots": frozenset([1])}, SourceTokens(("a", "b"), None, None, frozenset([1]))),
     ],
 )
 def test_defaults_stand_in_for_what_a_source_leaves_open(tokens, given, expected):
@@ -43,3 +56,88 @@ def test_a_token_twice_is_named_with_both_places():
     check_distinct(["a", "A", "á"], "id {}", first=0)
     with pytest.raises(VocabularyError, match="^line 4: the token 'b' again, first at 2. Remove one of them"):
         check_distinct(["a", "b", "c", "b", "b"], "line {}", first=1)
+
+
+@given(TOKENS)
+def test_row_i_of_a_list_belongs_to_token_i(tokens):
+    vocabulary = read_vocabulary(tokens)
+    assert vocabulary.tokens == tuple(tokens)
+    assert vocabulary.num_tokens == len(tokens)
+    assert [vocabulary.index[token] for token in tokens] == list(range(len(tokens)))
+    assert vocabulary.ids(tokens).tolist() == list(range(len(tokens)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ["red", "sky"],
+        ("red", "sky"),
+        np.array(["red", "sky"]),
+        np.array(["red", "sky"], object),
+        [np.str_("red"), "sky"],
+        [Spelling.RED, "sky"],
+        Words.from_arrays(*pack_words(["red", "sky"])),
+    ],
+)
+def test_every_kind_of_list_gives_plain_strings(source):
+    tokens = read_vocabulary(source).tokens
+    assert tokens == ("red", "sky")
+    assert {type(token) for token in tokens} == {str}
+
+
+def test_Y4_lookalikes_of_unknown_are_ordinary_words():
+    vocabulary = read_vocabulary(["unk", "<unk>", "UNK", "[unk]"])
+    assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (None, None, frozenset())
+
+
+def test_empty_string_is_padding_only_in_front():
+    assert read_vocabulary(["a", ""]).padding is None
+
+
+# Ids without strings
+
+
+@pytest.mark.parametrize("source", [3, np.int32(3), np.uint8(3), range(3), range(0, 3, 1)])
+def test_ids_without_strings(source):
+    vocabulary = read_vocabulary(source)
+    assert (vocabulary.num_tokens, vocabulary.tokens) == (3, ("0", "1", "2"))
+    assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (None, None, frozenset())
+    assert not vocabulary.has_strings
+    assert read_vocabulary(vocabulary) == vocabulary
+    assert vocabulary.ids([2, 0]).tolist() == [2, 0]
+    assert vocabulary.ids(np.array([False, True, True])).tolist() == [1, 2]
+
+
+def test_padding_and_unknown_of_ids_without_strings():
+    vocabulary = read_vocabulary(3, padding=0, unknown=2)
+    assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (0, 2, {0, 2})
+    with pytest.raises(TokenIdError, match="Token id 3 is out of range"):
+        read_vocabulary(3, padding=3)
+    with pytest.raises(UnknownTokenError, match="Token '0' cannot be looked up, as there is no vocabulary"):
+        read_vocabulary(3, padding="0")
+
+
+def test_digits_name_no_ids_where_ids_have_no_strings():
+    assert read_vocabulary(["0", "1"]).ids(["1"]).tolist() == [1]
+    with pytest.raises(UnknownTokenError, match="Token '1' cannot be looked up, as there is no vocabulary"):
+        read_vocabulary(2).ids(["1"])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (0, "The number of ids must be from 1 to 2147483647. Received: 0"),
+        (-3, "Received: -3"),
+        (2**31, "Received: 2147483648"),
+        (10**30, "Received: 1000"),
+        (range(0), "The number of ids must be from 1 to"),
+        (range(10**30), "The number of ids must be from 1 to"),
+        (range(1, 4), r"a range that starts at 0, with step 1. Received: range\(1, 4\)"),
+        (range(0, 4, 2), r"Received: range\(0, 4, 2\)"),
+        (range(3, 0, -1), r"Received: range\(3, 0, -1\)"),
+        ([0, 1, 2], r"Received: 0 of type int at place 0; for ids without strings pass their number, such as read_voc"),
+    ],
+)
+def test_refused_ids_without_strings(source, message):
+    with pytest.raises(VocabularyError, match=message):
+        read_vocabulary(source)
