@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitembed.vectors import read_vectors
+from splitembed.vectors.text import plain_lines
 from splitembed.vectors.text import read_text as text
 from splitembed.vectors.text.plain_lines import parse_plain_lines
 from tests.helpers.reference import number_texts, same_table, texts
@@ -19,7 +20,8 @@ def test_plain_lines_are_what_float_says(lines, data):
     separator = data.draw(st.sampled_from([b" ", b"\t"]))
     words = [word.translate(None, b" \t\r\n") for word, _ in lines]
     content = b"".join(separator.join((word, *row)) + end for word, (_, row) in zip(words, lines, strict=True))
-    plain = parse_plain_lines(content, 2)
+    with mock.patch.object(plain_lines, "NUMBERS_AT_ONCE", data.draw(st.integers(1, 7))):
+        plain = parse_plain_lines(content, 2)
     expected = np.array([[np.float32(float(number)) for number in row] for _, row in lines])
     assert plain.words == words and plain.rows.tobytes() == expected.tobytes()
 
