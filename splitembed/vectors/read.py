@@ -190,7 +190,7 @@ def _read(found: Found, asked: VectorSource, intake: Intake, progress: bool | No
     is_path = isinstance(found, (str, os.PathLike)) and found != STANDARD_INPUT
     if formats == [FASTTEXT_FORMAT] and is_path and os.path.isfile(found):
         vectors.subwords = SubwordVectors(found, member=asked.member, dim=asked.dim)
-        vectors.subwords.has_told = True  # this reading tells them
+        vectors.subwords.has_warned = True  # this reading tells them
     return vectors
 
 

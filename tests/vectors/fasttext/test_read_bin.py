@@ -65,8 +65,8 @@ def test_a_model_cut_short_at_any_byte(write, vocabulary):
     [
         (20, r"byte 8: found 12 bytes of the header; expected 56 bytes\. The file is damaged or cut short"),
         (90, r"byte 64: found 26 bytes of the header; expected 28"),
-        (100, r"byte 92: found 0 of 2 entries, then 8 bytes that are none; expected a word, NUL and 9 bytes"),
-        (106, r"byte 104: found 1 of 2 entries, then 2 bytes that are none"),
+        (100, r"byte 92: found 0 of 2 entries, then 8 other bytes; expected a word, NUL and 9 bytes"),
+        (106, r"byte 104: found 1 of 2 entries, then 2 other bytes"),
         (130, r"byte 119: found 11 bytes of the input matrix; expected 16 bytes"),
         (160, r"byte 135: found 25 bytes of the input matrix; expected 32 bytes"),
         (len(GOLDEN) - 1, r"byte 184: found 15 bytes of the output matrix; expected 16 bytes"),
@@ -88,12 +88,12 @@ def changed(place, value):
         (4, 13, "byte 4: found version 13 of fastText's format; expected version 11 or 12"),
         (8, 0, "found a fastText .bin model of dim 0; expected at least 1"),
         (8, -2, "found a fastText .bin model of dim -2"),
-        (8, 1 << 30, "byte 8: found a header that says dim 1073741824"),
+        (8, 1 << 30, "byte 8: found dim 1073741824 in the header"),
         (8, 3, "byte 119: found an input matrix of 4 rows of dim 2; expected 2 words and 2 buckets of dim 3"),
-        (40, 0, "byte 40: found a header that says 0 buckets of n-grams; expected 1 or more"),
-        (40, -1, "byte 40: found a header that says -1 buckets"),
+        (40, 0, "byte 40: found 0 buckets of n-grams in the header; expected 1 or more"),
+        (40, -1, "byte 40: found -1 buckets"),
         (40, 2**31 - 1, "input matrix of 4 rows of dim 2; expected 2 words and 2147483647 buckets"),
-        (48, 2**31 - 1, "byte 48: found a header that says n-grams of 2147483647 characters; expected at most 64"),
+        (48, 2**31 - 1, "byte 48: found n-grams of 2147483647 characters in the header; expected at most 64"),
         (64, 3, "byte 64: found a dictionary of 3 entries, 2 words and 0 labels"),
         (68, 2**31 - 1, "byte 64: found a dictionary of 2 entries, 2147483647 words"),
         (84, 0, r"byte 64: found a pruned dictionary \(0 n-grams kept\).*Pass the \.bin that it was made from"),
@@ -130,7 +130,7 @@ def test_entries_of_the_wrong_type(write):
 
 def test_data_without_an_end_of_a_word_is_refused_before_it_fills_the_memory(write):
     content = GOLDEN[:92] + b"a" * 5_000_000
-    with pytest.raises(VectorFormatError, match=r"byte 92: found 0 of 2 entries, then \d{7} bytes that are none"):
+    with pytest.raises(VectorFormatError, match=r"byte 92: found 0 of 2 entries, then \d{7} other bytes"):
         read_vectors(write(content))
 
 

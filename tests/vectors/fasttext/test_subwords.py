@@ -84,7 +84,7 @@ def test_a_model_without_subwords(write):
     vectors = SubwordVectors(path)
     assert not vectors.has_subwords
     np.testing.assert_array_equal(vectors.rows(["unheard", "the"]), [[0, 0, 0, 0], ROWS[0]])
-    message = re.escape(f"{path} has no subwords (it was trained with -maxn 0), so it gives no row to a token")
+    message = re.escape(f"{path} has no subwords (it was trained with -maxn 0), so it has no row for a token")
     with pytest.raises(SplitError, match=message):
         vectors.make_rows(["unheard"], None, None)
 

@@ -76,7 +76,7 @@ def test_the_name_without_its_folders(write_plain):
     assert table_of(read_vectors(path, member="v.txt")) == TABLE
     assert table_of(read_vectors(path, member="b/w.txt")) == TABLE
     with pytest.raises(
-        VectorFormatError, match=r"found 2 of 3 files in a zip archive called 'w\.txt'; expected one, as"
+        VectorFormatError, match=r"found 2 of 3 files in a zip archive called 'w\.txt'; expected one. Pass"
     ):
         read_vectors(path, member="w.txt")
     with pytest.raises(
@@ -135,7 +135,7 @@ def test_an_encrypted_member(write_plain):
 def test_a_method_that_python_does_not_know(write_plain):
     path = write_plain(patched(zipped(TWO), 4, 97))
     with pytest.raises(
-        VectorFormatError, match=r"packed in a way that Python cannot read \(.*method.*\); expected a zip"
+        VectorFormatError, match=r"packed by a method that Python cannot read \(.*method.*\); expected a zip"
     ):
         read_vectors(path)
 
@@ -192,6 +192,6 @@ def test_an_empty_archive_has_no_member_to_name(tmp_path):
     with zipfile.ZipFile(tmp_path / "v.zip", "w"):
         pass
     with pytest.raises(
-        VectorFormatError, match="found 0 in a zip archive of 0 files; .* Get an archive that holds some"
+        VectorFormatError, match="found 0 in a zip archive of 0 files; .* Pass an archive that holds a file of vectors"
     ):
         read_vectors(tmp_path / "v.zip")

@@ -106,7 +106,7 @@ def test_standard_input(write_plain, packing, is_file):
 
 def test_no_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected bytes of vectors\. Pass a path"):
+    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected an open file\. Pass a path"):
         read_vectors("-")
 
 

@@ -238,7 +238,7 @@ def test_a_field_that_is_no_number(write, field, vocabulary):
         read_vectors(path, vocabulary)
     assert str(caught.value) == (
         f"{path}, line 3: found {field!r} as number 2 in the row of 'of'; expected a word and 3 numbers. "
-        "Mend that line, or take it out; or get the file again."
+        "Fix or remove that line, or download the file again."
     )
     assert list(read_vectors(path, ["the"]).words) == ["the"]
 

@@ -83,12 +83,12 @@ def test_H5_another_dim_than_asked_for(write):
 @pytest.mark.parametrize("dim", [99_999_999_999, 1 << 25, 0])
 def test_a_header_is_never_trusted_with_an_allocation(write, dim):
     path = write(b"1 %d\n" % dim + records(b"", **TABLE))
-    with pytest.raises(VectorFormatError, match=rf"byte 0: found a header that says dim {dim}, {4 * dim} bytes a row"):
+    with pytest.raises(VectorFormatError, match=rf"byte 0: found dim {dim} in the header, {4 * dim} bytes a row"):
         read_vectors(path)
 
 
 def test_a_row_longer_than_the_file(write):
-    message = "a header that says dim 1000, 4000 bytes a row|the last 23 bytes, a record that is cut short"
+    message = "dim 1000 in the header, 4000 bytes a row|23 bytes of a record at the end"
     with pytest.raises(VectorFormatError, match=message):  # a compressed file does not say how long it is
         read_vectors(write(b"1 1000\n" + records(b"", **TABLE)))
 
@@ -99,7 +99,7 @@ def test_a_row_longer_than_the_file(write):
 def test_a_record_that_is_cut_short(write, vocabulary, end, num_lost):
     content = (b"2 2\n" + records(end, **TABLE)).removesuffix(end)[:-num_lost]
     second = 4 + 12 + len(end)
-    message = rf"byte {second}: found the last {len(content) - second} bytes, .* 8 bytes, float32 x 2"
+    message = rf"byte {second}: found {len(content) - second} bytes of a record at the end; .* 8 bytes, float32 x 2"
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(write(content), vocabulary)
 
