@@ -12,7 +12,8 @@ from splitembed.vocabulary import read_vocabulary
 
 def lookup_layer(tokens, **attributes):
     defaults = {"num_oov_indices": 1, "mask_token": None, "oov_token": "[UNK]", "output_mode": "int", "invert": False}
-    return SimpleNamespace(**{**defaults, **attributes}, get_vocabulary=lambda: tokens)
+    config = {**defaults, **attributes}
+    return SimpleNamespace(get_config=lambda: config, get_vocabulary=lambda: tokens)
 
 
 @pytest.mark.parametrize(
@@ -20,10 +21,10 @@ def lookup_layer(tokens, **attributes):
     [
         (lookup_layer(["a"], invert=True), "has invert=True"),
         (lookup_layer(["[UNK]", "a"], output_mode="multi_hot"), 'must have output_mode="int". Received: .*multi_hot'),
-        (lookup_layer(["[UNK]"]), "has no tokens yet: call its adapt"),
+        (lookup_layer(["[UNK]"]), "has no tokens yet. Call its adapt"),
         (lookup_layer([], num_oov_indices=0), "has no tokens yet"),
         (lookup_layer([-1, 3]), "Tokens must be str. Received: -1 of type int"),
-        (SimpleNamespace(get_vocabulary=lambda: ["a"]), "no Keras lookup layer. Pass the list"),
+        (SimpleNamespace(get_vocabulary=lambda: ["a"]), "not a Keras lookup layer. Pass the list"),
     ],
 )
 def test_refused_layers(layer, message):
@@ -186,5 +187,5 @@ def test_row_i_belongs_to_what_text_vectorization_sends_to_i_after_set_vocabular
 def test_integers_stand_beside_the_name_of_nameless_slots(vocabulary_dtype):
     layer = lookup_layer([0, None, np.int32(7)], mask_token=0, oov_token=None, vocabulary_dtype=vocabulary_dtype)
     assert read_vocabulary(layer).tokens == ("0", "[UNK]", "7")
-    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at place 1"):
+    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at position 1"):
         read_vocabulary(lookup_layer([-1, 1.5], vocabulary_dtype=vocabulary_dtype, oov_token=-1))
