@@ -28,13 +28,13 @@ def test_C5_line_ends_and_byte_order_mark(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\n\nb\n", "vocabulary.txt, line 2: a blank line"),
-        (b"\na\n\nb\n", "vocabulary.txt, line 3: a blank line"),
-        (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: a blank line"),
-        (b"a\nb\n\n", "vocabulary.txt, line 3: a blank line"),
-        (b"a\nb\na\n", "vocabulary.txt, line 3: the token 'a' again, first at 1"),
+        (b"a\n\nb\n", "vocabulary.txt, line 2: found a blank line"),
+        (b"\na\n\nb\n", "vocabulary.txt, line 3: found a blank line"),
+        (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: found a blank line"),
+        (b"a\nb\n\n", "vocabulary.txt, line 3: found a blank line"),
+        (b"a\nb\na\n", "vocabulary.txt, line 3: found the token 'a' of line 1 again"),
         (b"", "The vocabulary is empty"),
-        (b"\x1f\x8b\x08\x00", "gzip data, where a UTF-8 text file"),
+        (b"\x1f\x8b\x08\x00", "found gzip data; expected a UTF-8 text file"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
         ("a\nb\n".encode("utf-16"), "UTF-16 text"),
@@ -85,7 +85,7 @@ def test_missing_file_is_the_system_s_own_error(tmp_path):
 def test_a_string_that_is_no_path_is_told_what_is_accepted(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        OSError, match="one token goes in a list, the number of ids without strings is an int"
+        OSError, match="pass one token as a list, the number of ids without strings as an int"
     ) as caught:
         read_vocabulary(name)
     assert len(str(caught.value)) < 250
@@ -99,7 +99,7 @@ def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(t
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, "vocabulary")
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'tokens\.txt'"):
         read_vocabulary("tokens.txt")
-    with pytest.raises(VocabularyError, match="is no path: a str must be"):
+    with pytest.raises(VocabularyError, match="is not a path: a str must be"):
         read_vocabulary("a\0b")
 
 
@@ -114,7 +114,7 @@ def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(t
     ],
 )
 def test_files_of_vectors_counts_and_ids_are_refused(tmp_path, content):
-    with pytest.raises(VocabularyError, match="vocabulary.txt, line 1: '(the|2)\\W.*is a token and numbers"):
+    with pytest.raises(VocabularyError, match="vocabulary.txt, line 1: found a token and numbers, '(the|2)\\W"):
         read_vocabulary(write(tmp_path, content))
     whole = read_vocabulary(write(tmp_path, content), keep_lines=True)
     assert whole.num_tokens == content.count(b"\n")
@@ -138,7 +138,7 @@ def test_tokens_that_end_in_numbers_are_tokens(tmp_path, content):
     ],
 )
 def test_refused_kinds_of_files(tmp_path, content, message):
-    with pytest.raises(VocabularyError, match=f"vocabulary.txt: {message}.*, where a UTF-8 text file"):
+    with pytest.raises(VocabularyError, match=f"vocabulary.txt: found {message}.*; expected a UTF-8 text file"):
         read_vocabulary(write(tmp_path, content))
 
 
@@ -162,14 +162,14 @@ def test_tokens_that_look_a_little_like_json(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"model": {"type": "BPE", "vocab": {"a": 0, ', "begins as JSON, but cannot be read as JSON"),
-        (b'{"a": 0} {"b": 1}', "begins as JSON, but cannot be read as JSON: Extra data"),
-        (b'{"a": ' + b"[" * 100_000, "begins as JSON, but cannot be read as JSON"),
-        (b'{"a": "\xff"}', "begins as JSON, but cannot be read as JSON"),
-        (b'{"words": ["a", "b"]}', r"vocabulary.txt: JSON with the keys \['words'\], where"),
-        (b'{"0": "a", "1": "b"}', r"JSON with the keys \['0', '1'\], where"),
-        (b'{"model": {"type": "BPE"}}', r"JSON with the keys \['model'\], where"),
-        (b'{"a": 0, "b": 2}', "No token has the id 1"),
+        (b'{"model": {"type": "BPE", "vocab": {"a": 0, ', "found an invalid JSON object"),
+        (b'{"a": 0} {"b": 1}', "found an invalid JSON object .Extra data"),
+        (b'{"a": ' + b"[" * 100_000, "found an invalid JSON object"),
+        (b'{"a": "\xff"}', "found an invalid JSON object"),
+        (b'{"words": ["a", "b"]}', r"vocabulary.txt: found JSON with the keys \['words'\]; expected"),
+        (b'{"0": "a", "1": "b"}', r"JSON with the keys \['0', '1'\]; expected"),
+        (b'{"model": {"type": "BPE"}}', r"JSON with the keys \['model'\]; expected"),
+        (b'{"a": 0, "b": 2}', "no token with id 1"),
         (b'{"a": 0, "b": true}', "The id of token 'b' must be an integer"),
         (b'{"a": 0, "b": null}', "The id of token 'b' must be an integer"),
     ],
@@ -183,14 +183,14 @@ def test_refused_json(tmp_path, content, message):
 def test_num_words_of_files_is_for_json_of_ids(tmp_path):
     tokenizer = {"class_name": "Tokenizer", "config": {"word_index": '{"a": 1}', "num_words": None, "oov_token": None}}
     for content in (b"a\nb\n", b'{"model": {"vocab": {"a": 0}}}', json.dumps(tokenizer).encode()):
-        with pytest.raises(VocabularyError, match="`num_words` is for a dict token -> id. Received: .*vocabulary.txt"):
+        with pytest.raises(VocabularyError, match="`num_words` is only for a dict .* Received: .*vocabulary.txt"):
             read_vocabulary(write(tmp_path, content), num_words=2)
 
 
 @pytest.mark.parametrize("content", [b'["a", "b"]', b'[\n  "a",\n  "b"\n]\n', b'\xef\xbb\xbf["a", "b"]\r\n'])
 def test_a_list_in_json_is_not_taken_for_tokens(tmp_path, content):
     path = write(tmp_path, content)
-    with pytest.raises(VocabularyError, match=r"a list in JSON, where .* Pass json.load\(file\)"):
+    with pytest.raises(VocabularyError, match=r"found a JSON list; expected .* Pass json.load\(file\)"):
         read_vocabulary(path)
     assert len(read_vocabulary(path, keep_lines=True).tokens) == len(content.splitlines())
 
@@ -215,6 +215,6 @@ def test_a_damaged_keras_tokenizer(tmp_path, config):
     config = {"word_index": '{"a": 1}', "num_words": None, "oov_token": None, **config}
     path = write(tmp_path, json.dumps({"class_name": "Tokenizer", "config": config}).encode())
     with pytest.raises(
-        VocabularyError, match=r"vocabulary.txt: the JSON of a Keras Tokenizer with .*Write it by to_json"
+        VocabularyError, match=r"vocabulary.txt: found JSON of a Keras Tokenizer with .*Write the file with to_json"
     ):
         read_vocabulary(path)

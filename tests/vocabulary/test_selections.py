@@ -86,14 +86,14 @@ def test_narrow_ids_of_a_larger_vocabulary():
         (np.ones((3, 1), bool), SplitError, "one-dimensional"),
         (np.array([[0]]), SplitError, "one-dimensional"),
         (np.array([["a"]]), SplitError, "one-dimensional"),
-        ([0, True], SplitError, "Received: True .bool."),
-        (True, SplitError, "Received: True .bool."),
-        ([1.0], SplitError, "Received: 1.0 .float."),
+        ([0, True], SplitError, "Received: True of type bool"),
+        (True, SplitError, "Received: True of type bool"),
+        ([1.0], SplitError, "Received: 1.0 of type float"),
         (np.array([1.5]), SplitError, "1.5"),
-        (2.0, SplitError, "Received: 2.0 .float."),
-        (None, SplitError, "Received: None .NoneType."),
-        (b"a", SplitError, "Received: b'a' .bytes."),
-        ([b"a"], SplitError, "Received: b'a' .bytes."),
+        (2.0, SplitError, "Received: 2.0 of type float"),
+        (None, SplitError, "Received: None of type NoneType"),
+        (b"a", SplitError, "Received: b'a' of type bytes"),
+        ([b"a"], SplitError, "Received: b'a' of type bytes"),
     ],
 )
 def test_refused_selections(selection, error, message):
@@ -102,5 +102,5 @@ def test_refused_selections(selection, error, message):
 
 
 def test_tokens_without_a_vocabulary_are_refused():
-    with pytest.raises(UnknownTokenError, match="Token 'a' cannot be looked up, as there is no vocabulary"):
+    with pytest.raises(UnknownTokenError, match="Token 'a' cannot be looked up, because there is no vocabulary"):
         resolve_ids([0, "a"], 3)

@@ -216,7 +216,7 @@ def test_row_i_belongs_to_what_the_library_sends_to_i_or_the_file_is_refused(tmp
     else:
         refusal = ""
     if refusal:
-        assert ("gives it" in refusal or "have the same id" in refusal) and not is_right
+        assert ("the tokenizers library gives it" in refusal or "with the same id" in refusal) and not is_right
         return
     sent = {token: tokenizer.encode(token).ids for token in {*vocab, *(token for _, token, _ in added)}}
     assert {token: vocabulary.ids(token).tolist() for token in sent} == sent
@@ -283,7 +283,7 @@ def test_padding_and_unknown(tmp_path, content, padding, unknown):
 )
 def test_padding_with_another_token_is_a_doubt_that_the_user_settles(tmp_path, pad_id, pad_token, held):
     path = write(tmp_path, tokenizer_json({"a": 0, "b": 1}, padding={"pad_id": pad_id, "pad_token": pad_token}))
-    with pytest.raises(VocabularyError, match=f"it pads with id .* but the token of that id is {held}. Pass the id"):
+    with pytest.raises(VocabularyError, match=f"found padding with id .* is {held}; expected one token. Pass the id"):
         read_vocabulary(path)
     assert read_vocabulary(path, padding=None).padding is None
     assert read_vocabulary(path, padding="b").padding == 1
@@ -295,7 +295,7 @@ def test_padding_that_the_library_adds_without_a_word_is_a_doubt():
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer.enable_padding()
     assert [each.ids for each in tokenizer.encode_batch(["a", "a a"])] == [[0, 0], [0, 0]]
-    with pytest.raises(VocabularyError, match=r"Tokenizer: it pads with id 0 and calls it '\[PAD\]', but"):
+    with pytest.raises(VocabularyError, match=r"Tokenizer: found padding with id 0 and token '\[PAD\]', but"):
         read_vocabulary(tokenizer)
     assert read_vocabulary(tokenizer, padding=None).tokens == ("a", "[UNK]")
 
@@ -336,7 +336,7 @@ def test_ids_of_an_object_are_believed_where_loading_its_file_would_change_them(
     content = tokenizer_json({"a": 0, "b": 1}, [(5, "X", True)])
     vocabulary = read_vocabulary(SimpleNamespace(to_str=lambda: json.dumps(content)))
     assert (vocabulary.tokens[5], vocabulary.reserved) == ("X", {2, 3, 4, 5})
-    with pytest.raises(VocabularyError, match="any_name: the added token 'X' has the id 5, but .* gives it 2 when"):
+    with pytest.raises(VocabularyError, match="any_name: found the added token 'X' with id 5; expected id 2, which"):
         read_vocabulary(write(tmp_path, content))
 
 
@@ -356,14 +356,14 @@ def test_an_object_that_cannot_be_written():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (tokenizer_json({}), "any_name: the tokenizer has no tokens: train it first"),
+        (tokenizer_json({}), "any_name: the tokenizer has no tokens. Train it first"),
         (tokenizer_json([], kind="Unigram"), "any_name: the tokenizer has no tokens"),
-        (tokenizer_json({"a": 0, "b": 0}), "Tokens 'a' and 'b' have the same id 0"),
-        (tokenizer_json({"a": 0, "b": 1}, [(1, "X", True)]), "'X' has the id 1, but the tokenizers library gives it 2"),
-        (tokenizer_json({"a": 0}, [(1, "a", True)]), "'a' has the id 1, but the tokenizers library gives it 0"),
+        (tokenizer_json({"a": 0, "b": 0}), "tokens 'a' and 'b' with the same id 0"),
+        (tokenizer_json({"a": 0, "b": 1}, [(1, "X", True)]), "'X' with id 1; expected id 2, which the"),
+        (tokenizer_json({"a": 0}, [(1, "a", True)]), "'a' with id 1; expected id 0, which the"),
         (tokenizer_json({"a": -1}), "The id of token 'a' must be an integer, 0 or more. Received: -1"),
         (tokenizer_json({"a": 0.5}), "The id of token 'a' must be an integer"),
-        (tokenizer_json({"a": 0, "b": 2**40}), "any_name: 'b' has the id 1099511627776, but there are only 2 tokens"),
+        (tokenizer_json({"a": 0, "b": 2**40}), "any_name: found 'b' with id 1099511627776, but only 2 tokens"),
         (tokenizer_json({"\ud800": 0}), "lone surrogate"),
         (tokenizer_json(["a", "b"], kind="Unigram"), "`model.vocab` must be token -> id, or a list"),
         (tokenizer_json([["a", 0.0, 1]], kind="Unigram"), "`model.vocab` must be"),
@@ -393,7 +393,7 @@ def test_refused_json(tmp_path, content, message):
     ],
 )
 def test_marks_that_are_no_strings(tmp_path, parts):
-    with pytest.raises(VocabularyError, match="any_name: the JSON of a tokenizer whose marks"):
+    with pytest.raises(VocabularyError, match="any_name: found JSON of a tokenizer with invalid marks"):
         read_vocabulary(write(tmp_path, parts))
 
 

@@ -48,18 +48,18 @@ def test_row_i_of_a_word_index_belongs_to_the_token_with_id_i(tokens, start, kin
 @pytest.mark.parametrize(
     ("word_index", "message"),
     [
-        ({"a": 1, "b": 3}, "No token has the id 2; the next one, 'b', has 3"),
-        ({"a": 0, "b": 2}, "No token has the id 1; the next one, 'b', has 2"),
-        ({"a": 2, "b": 3}, "No token has the id 1; the next one, 'a', has 2"),
-        ({"a": 1, "b": 2, "c": 1}, "Tokens 'a' and 'c' have the same id 1"),
-        ({"a": 0, "b": 0}, "Tokens 'a' and 'b' have the same id 0"),
+        ({"a": 1, "b": 3}, "no token with id 2, the next one, 'b', has 3"),
+        ({"a": 0, "b": 2}, "no token with id 1, the next one, 'b', has 2"),
+        ({"a": 2, "b": 3}, "no token with id 1, the next one, 'a', has 2"),
+        ({"a": 1, "b": 2, "c": 1}, "tokens 'a' and 'c' with the same id 1"),
+        ({"a": 0, "b": 0}, "tokens 'a' and 'b' with the same id 0"),
         ({"a": 0, "b": -1}, "The id of token 'b' must be an integer, 0 or more. Received: -1 of type int"),
         ({"a": True}, "The id of token 'a' must be an integer, 0 or more. Received: True of type bool"),
         ({"a": np.True_}, "The id of token 'a' .* of type bool"),
         ({"a": 1, "b": 2.0}, "The id of token 'b' .* Received: 2.0 of type float"),
         ({"a": "1"}, "The id of token 'a' .* Received: '1' of type str"),
         ({"a": 0, "b": 2**70}, "The id of token 'b' .* Received: 1180591620717411303424"),
-        ({1: "a"}, "Tokens must be str. Received: 1 of type int at place 0"),
+        ({1: "a"}, "Tokens must be str. Received: 1 of type int at position 0"),
     ],
 )
 def test_refused_word_indices(word_index, message):
@@ -82,9 +82,9 @@ def test_num_words_of_a_word_index_from_0_and_of_one_with_a_gap_beyond_it():
 @pytest.mark.parametrize(
     ("num_words", "message"),
     [
-        (1, "`num_words`=1 keeps no token: ids start at 1, and only those below it are kept"),
-        (0, "`num_words`=0 keeps no token"),
-        (-1, "`num_words`=-1 keeps no token"),
+        (1, "`num_words` must be above 1, the smallest id, to keep any token. Received: 1"),
+        (0, "Received: 0"),
+        (-1, "Received: -1"),
         (True, "`num_words` must be an integer or None. Received: True"),
         (2.0, "`num_words` must be an integer or None. Received: 2.0"),
         ("2", "Received: '2'"),
@@ -162,10 +162,10 @@ def test_tokenizer_with_an_empty_token():
 @pytest.mark.parametrize(
     ("tokenizer", "message"),
     [
-        (tokenizer_like({}), "SimpleNamespace has no tokens yet: call its fit_on_texts"),
-        (tokenizer_like({"a": 1, "b": 1}), "Tokens 'a' and 'b' have the same id 1"),
+        (tokenizer_like({}), "SimpleNamespace has no tokens yet. Call its fit_on_texts"),
+        (tokenizer_like({"a": 1, "b": 1}), "tokens 'a' and 'b' with the same id 1"),
         (tokenizer_like({"a": "1"}), "The id of token 'a' must be an integer"),
-        (tokenizer_like({"a": 1, "b": 10**9}), "'b' has the id 1000000000, but there are only 3 tokens"),
+        (tokenizer_like({"a": 1, "b": 10**9}), "found 'b' with id 1000000000, but only 3 tokens"),
     ],
 )
 def test_refused_tokenizers(tokenizer, message):
@@ -221,7 +221,7 @@ def test_a_placeholder_is_no_token_that_there_is():
 
 def test_gaps_are_believed_up_to_a_million_or_ten_times_the_tokens():
     assert read_vocabulary(SimpleNamespace(token2id={"a": 999_999})).num_tokens == 1_000_000
-    with pytest.raises(VocabularyError, match="most ids would have none. Number the tokens anew"):
+    with pytest.raises(VocabularyError, match="expected a token for most ids. Renumber the tokens"):
         read_vocabulary(SimpleNamespace(token2id={"a": 1_000_000}))
     many = {str(place): 9 * place for place in range(150_000)}
     assert read_vocabulary(SimpleNamespace(token2id=many)).num_tokens == 9 * 149_999 + 1
