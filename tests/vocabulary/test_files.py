@@ -1,4 +1,4 @@
-"""Files of tokens: lines as they are, JSON by its content, and what is refused by name."""
+"""Files of tokens: lines as they are, JSON by its content, and other files are refused by name."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def test_C5_refused_files(tmp_path, content, message):
         read_vocabulary(write(tmp_path, content))
 
 
-def test_C5_ids_equal_line_numbers_where_asked(tmp_path):
+def test_C5_keep_lines_makes_ids_line_numbers(tmp_path):
     vocabulary = read_vocabulary(write(tmp_path, b"a\n\nb\na\n"), keep_lines=True)
     assert vocabulary.tokens == ("a", "", "b", "a")
     assert vocabulary.is_ordinary.tolist() == [True, False, True, True]
@@ -70,19 +70,19 @@ LINES = st.binary(min_size=1, max_size=6).filter(lambda raw: b"\n" not in raw an
 
 
 @given(st.lists(LINES, unique=True, max_size=10), st.sampled_from([b"\n", b"\r\n"]))
-def test_any_bytes_of_a_file_are_the_words_of_a_vector_file(tmp_path_factory, lines, end):
+def test_any_bytes_are_read_as_in_a_vector_file(tmp_path_factory, lines, end):
     lines = [b"start", *(line for line in lines if line != b"start")]
     path = write(tmp_path_factory.mktemp("lines"), end.join(lines) + end)
     assert read_vocabulary(path).tokens == tuple(decode_word(line) for line in lines)
 
 
-def test_missing_file_is_the_system_s_own_error(tmp_path):
+def test_missing_file_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
         read_vocabulary(tmp_path / "nowhere.txt")
 
 
 @pytest.mark.parametrize("name", ["the", "", "no such words", "the sky\nis red", "x" * 5000, "The sky. It is red. And"])
-def test_a_string_that_is_no_path_is_told_what_is_accepted(name, tmp_path, monkeypatch):
+def test_the_error_for_an_invalid_path_says_which_sources_are_accepted(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         OSError, match="pass one token as a list, the number of ids without strings as an int"
@@ -92,7 +92,7 @@ def test_a_string_that_is_no_path_is_told_what_is_accepted(name, tmp_path, monke
     assert caught.value.filename == name[:60]
 
 
-def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(tmp_path, monkeypatch):
+def test_missing_file_named_without_a_folder_is_an_error_of_the_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match="No such file or directory .*'vocabulary'") as caught:
         read_vocabulary("vocabulary")
@@ -142,7 +142,7 @@ def test_refused_kinds_of_files(tmp_path, content, message):
         read_vocabulary(write(tmp_path, content))
 
 
-# JSON, told by its content
+# JSON, recognized by its content
 
 
 def test_json_of_ids_is_a_dict(tmp_path):
@@ -180,7 +180,7 @@ def test_refused_json(tmp_path, content, message):
     assert len(str(caught.value)) < 400
 
 
-def test_num_words_of_files_is_for_json_of_ids(tmp_path):
+def test_num_words_is_refused_for_other_files_than_json_of_ids(tmp_path):
     tokenizer = {"class_name": "Tokenizer", "config": {"word_index": '{"a": 1}', "num_words": None, "oov_token": None}}
     for content in (b"a\nb\n", b'{"model": {"vocab": {"a": 0}}}', json.dumps(tokenizer).encode()):
         with pytest.raises(VocabularyError, match="`num_words` is only for a dict .* Received: .*vocabulary.txt"):
@@ -188,14 +188,14 @@ def test_num_words_of_files_is_for_json_of_ids(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b'["a", "b"]', b'[\n  "a",\n  "b"\n]\n', b'\xef\xbb\xbf["a", "b"]\r\n'])
-def test_a_list_in_json_is_not_taken_for_tokens(tmp_path, content):
+def test_a_json_list_is_refused(tmp_path, content):
     path = write(tmp_path, content)
     with pytest.raises(VocabularyError, match=r"found a JSON list; expected .* Pass json.load\(file\)"):
         read_vocabulary(path)
     assert len(read_vocabulary(path, keep_lines=True).tokens) == len(content.splitlines())
 
 
-def test_tokens_that_begin_as_json_or_bzip2_do(tmp_path):
+def test_tokens_that_start_like_json_or_bzip2(tmp_path):
     assert read_vocabulary(write(tmp_path, b'["\na"]\n')).tokens == ('["', 'a"]')
     assert read_vocabulary(write(tmp_path, b"BZhang\nb\n")).tokens == ("BZhang", "b")
 

@@ -1,4 +1,4 @@
-"""What subwords are called in files of vectors, rule by rule: words lose their marks, continuations are no words."""
+"""Marks of subwords: spellings by each rule, and the rule of a tokenizer."""
 
 import json
 
@@ -66,23 +66,23 @@ WHITESPACE = {"type": "Whitespace"}
         ("word-end", {"ing</w>": "ing", "play": None, "</w>": None, ",": None, ",</w>": ",", "é</w>": "é"}),
     ],
 )
-def test_what_tokens_are_called(rule, spellings):
+def test_spellings_of_each_rule(rule, spellings):
     found = spell_tokens(list(spellings), usual_marks(rule))
     assert dict(zip(spellings, found, strict=True)) == spellings
 
 
-def test_marks_may_be_others_and_stand_for_bytes():
+def test_other_marks_and_marks_in_bytes():
     assert spell_tokens(["_the", "the"], Marks("metaspace", "_")) == ("the", None)
     assert spell_tokens(["@@ing", "play"], Marks("wordpiece", "@@")) == (None, "play")
     assert spell_tokens(["cafÃ©</w>", "ca", "Ã</w>"], Marks("word-end", "</w>", in_bytes=True)) == ("café", None, None)
 
 
-def test_literals_are_words_as_they_stand():
+def test_literals_are_spelled_as_they_are():
     assert spell_tokens(["ing", "▁a", "<x>"], usual_marks("metaspace"), {0, 2}) == ("ing", "a", "<x>")
 
 
 @given(st.text(min_size=1).filter(lambda text: not text.isspace()), st.sampled_from(USUAL))
-def test_a_marked_word_is_called_by_the_word(word, marks):
+def test_a_marked_word_is_spelled_without_its_mark(word, marks):
     written = "".join(map(byte_characters().__getitem__, word.encode())) if marks.in_bytes else word
     token = {"wordpiece": written, "word-end": written + marks.mark}.get(marks.rule, marks.mark + written)
     if marks.rule != "wordpiece" or not word.startswith("##"):
@@ -90,7 +90,7 @@ def test_a_marked_word_is_called_by_the_word(word, marks):
 
 
 @given(st.text(st.characters(categories=["L", "N", "M"]), min_size=1), st.sampled_from(USUAL))
-def test_a_continuation_is_no_word(text, marks):
+def test_a_continuation_has_no_spelling(text, marks):
     written = "".join(map(byte_characters().__getitem__, text.encode())) if marks.in_bytes else text
     token = marks.mark + written if marks.rule == "wordpiece" else written
     assert spell_tokens([token], marks) == (None,)
@@ -106,7 +106,7 @@ def byte_characters():
     return characters
 
 
-def test_bytes_are_written_as_the_library_writes_them():
+def test_bytes_are_written_as_in_the_library():
     tokenizers = pytest.importorskip("tokenizers")
     assert set(byte_characters().values()) == set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
@@ -193,7 +193,7 @@ def library_parts():
     yield models.WordLevel({"a": 0}), {"pre_tokenizer": pre_tokenizers.Whitespace()}, None
 
 
-def test_marks_of_what_the_library_writes():
+def test_marks_of_tokenizers_that_the_library_writes():
     tokenizers = pytest.importorskip("tokenizers")
     for model, parts, marks in library_parts():
         tokenizer = tokenizers.Tokenizer(model)

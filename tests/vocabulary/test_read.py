@@ -1,4 +1,4 @@
-"""Which source is which, what "auto" means, and what is refused by name."""
+"""Sources of vocabularies, the meaning of "auto", and refused sources and options."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def test_padding_makes_an_ordinary_word_at_id_0_reserved():
     assert (vocabulary.padding, vocabulary.reserved) == (0, frozenset([0]))
 
 
-def test_reading_a_vocabulary_again_can_change_what_is_reserved():
+def test_reading_a_vocabulary_a_second_time_can_change_the_reserved_ids():
     vocabulary = read_vocabulary(["the", "[UNK]", "of"], padding=0)
     assert read_vocabulary(vocabulary, padding=None).reserved == {1}
     assert read_vocabulary(vocabulary, padding=2, unknown=None).reserved == {2}
@@ -98,11 +98,11 @@ def test_refused_sources(source, message):
 
 
 def test_errors_and_representation_of_a_long_vocabulary_are_short():
-    tokens = [f"token{place}" for place in range(5000)]
+    tokens = [f"token{index}" for index in range(5000)]
     assert len(repr(read_vocabulary(tokens))) < 100
     for call in (
         lambda: read_vocabulary([*tokens, "token7"]),
-        lambda: read_vocabulary({token: 2 * place for place, token in enumerate(tokens)}),
+        lambda: read_vocabulary({token: 2 * index for index, token in enumerate(tokens)}),
         lambda: read_vocabulary(tokens, padding=5000),
         lambda: read_vocabulary(tokens).ids([*tokens, "other"]),
         lambda: align_counts(np.ones(4999), read_vocabulary(tokens)),
@@ -132,7 +132,7 @@ def test_marks_can_be_named_for_any_tokens():
         assert (plain.spellings, plain.marks, plain.tokens) == (None, None, tuple(tokens))
 
 
-def test_marks_outlive_another_reading_and_can_be_dropped_or_changed():
+def test_marks_are_kept_in_a_second_reading_and_can_be_dropped_or_changed():
     vocabulary = read_vocabulary(["▁play", "ing"], marks="metaspace")
     assert read_vocabulary(vocabulary) == vocabulary
     assert read_vocabulary(vocabulary, marks="metaspace") == vocabulary

@@ -1,4 +1,4 @@
-"""The checks that all sources share: text alone, text that files can hold, a token once."""
+"""Lists of tokens, ids without strings, and the checks that all sources share."""
 
 import enum
 
@@ -28,16 +28,16 @@ class Spelling(str, enum.Enum):
         (("a", "b"), {"slots": frozenset([1])}, SourceTokens(("a", "b"), None, None, frozenset([1]))),
     ],
 )
-def test_defaults_stand_in_for_what_a_source_leaves_open(tokens, given, expected):
+def test_defaults_of_padding_and_unknown(tokens, given, expected):
     assert with_defaults(tokens, **given) == expected
 
 
-def test_a_vocabulary_without_tokens_is_none():
+def test_an_empty_vocabulary_is_refused():
     with pytest.raises(VocabularyError, match="The vocabulary is empty. Pass at least one token"):
         with_defaults(())
 
 
-def test_text_is_kept_and_what_is_none_is_named_with_its_place():
+def test_tokens_must_be_str():
     assert as_text(["a", ""]) == ("a", "")
     with pytest.raises(
         VocabularyError, match="Tokens must be str. Received: None of type NoneType at position 1. For ids"
@@ -46,13 +46,13 @@ def test_text_is_kept_and_what_is_none_is_named_with_its_place():
 
 
 @pytest.mark.parametrize("token", ["\ud800", "a\udcc3\udca9"])
-def test_text_that_would_not_come_back_is_refused(token):
+def test_text_that_cannot_be_saved_is_refused(token):
     check_writable(["a", "\udcff", "é"])
     with pytest.raises(VocabularyError, match="The word "):
         check_writable(["a", token])
 
 
-def test_a_token_twice_is_named_with_both_places():
+def test_a_duplicate_is_named_with_both_positions():
     check_distinct(["a", "A", "á"], "id", first=0)
     with pytest.raises(VocabularyError, match="^{}, line 4: found the token 'b' of line 2 again; .* Remove one"):
         check_distinct(["a", "b", "c", "b", "b"], "line", first=1, source="{}, ")
@@ -117,7 +117,7 @@ def test_padding_and_unknown_of_ids_without_strings():
         read_vocabulary(3, padding="0")
 
 
-def test_digits_name_no_ids_where_ids_have_no_strings():
+def test_digits_are_not_tokens_of_ids_without_strings():
     assert read_vocabulary(["0", "1"]).ids(["1"]).tolist() == [1]
     with pytest.raises(UnknownTokenError, match="Token '1' cannot be looked up, because there is no vocabulary"):
         read_vocabulary(2).ids(["1"])

@@ -43,11 +43,11 @@ def test_the_vectors_of_any_words_in_the_order_given(open_content, monkeypatch, 
     monkeypatch.setattr(model_module, "_WORDS_AT_ONCE", at_once)
     model = open_content(CONTENT)
     model.find_words(frozenset())
-    asked = [b"of", b"usr", b"the", b"of", b""]
+    queries = [b"of", b"usr", b"the", b"of", b""]
     own_rows = np.array([1, -1, 0, 1, -1])
-    parts = list(model.iter_means(asked, own_rows))
+    parts = list(model.iter_means(queries, own_rows))
     assert {len(part) for part in parts[:-1]} <= {at_once}
-    expected = [vector_of(word, WORDS, ROWS, **OPTIONS) for word in asked]
+    expected = [vector_of(word, WORDS, ROWS, **OPTIONS) for word in queries]
     np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-6, atol=1e-6)
 
 
