@@ -165,7 +165,7 @@ def _open_fasttext(request: OpenRequest) -> RowStream:
         options = request.options
         subwords = SubwordVectors(os.fspath(request.source), member=options.member, dim=options.dim)
         # This reading gives the warnings about the model.
-        subwords.has_told = True
+        subwords.has_warned = True
         return subwords
 
     blocks = fasttext_blocks(request.stream, request.layout, request.checks)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
-from splitembed.vectors.fasttext.head import is_fasttext, read_dim
+from splitembed.vectors.fasttext.header import is_fasttext, read_dim
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
-from splitembed.vectors.streams.heads import Head
+from splitembed.vectors.streams.compressions import Head
 from splitembed.vectors.unreadable import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.word2vec.record_types import NUM_BYTES, find_dtype
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import replacing
-from splitembed.vectors.text.lines import MOST_BYTES_A_WORD
+from splitembed.vectors.text.lines import MAX_WORD_BYTES
 
 GLOVE, WORD2VEC, WORD2VEC_BINARY = "glove", "word2vec", "word2vec-binary"
 FORMATS = (GLOVE, WORD2VEC, WORD2VEC_BINARY)
@@ -118,7 +118,7 @@ def _reason(word: str, seen: set[str], is_first: bool) -> str:
         size = len(word.encode())
     except UnicodeEncodeError:
         return "is not Unicode text: it holds a lone surrogate, as words do that were not UTF-8"
-    return f"has {size} bytes, more than the {MOST_BYTES_A_WORD} of a word" if size > MOST_BYTES_A_WORD else ""
+    return f"has {size} bytes, more than the {MAX_WORD_BYTES} of a word" if size > MAX_WORD_BYTES else ""
 
 
 def _refusal(words: Sequence[str], unwritable: dict[int, str], format: str) -> VocabularyError:  # noqa: A002

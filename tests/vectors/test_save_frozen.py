@@ -16,7 +16,7 @@ from splitembed.tables import open_frozen, write_frozen
 from splitembed.tables.spool import Spool
 from splitembed.vectors import VectorSource, WordVectors, read_vectors
 from splitembed.vectors.save_frozen import save_frozen
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 
 WORDS = ["the", "at me@x.org", "\u3000"]
 ROWS = np.array([[0.5, 2.0], [3.0, 0.1], [5.0, -6.0]], np.float32)
@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
         append(spool, numbers)
 
     monkeypatch.setattr(Spool, "append", fill_the_disk)
-    monkeypatch.setattr(streams, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(compressions, "CHUNK_BYTES", 1000)
     with pytest.raises(OSError, match="No space left"):
         save_frozen(tmp_path / "tables" / "frozen.h5", path)
     assert list((tmp_path / "tables").iterdir()) == []
@@ -116,7 +116,7 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
 
 def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
     # So that a table of 48 MB is large for any number of threads.
-    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 18)
+    monkeypatch.setattr(compressions, "CHUNK_BYTES", 1 << 18)
     path = tmp_path / "vectors.txt"
     numbers = " ".join(["0.123456"] * 300)
     path.write_text("".join(f"w{number} {numbers}\n" for number in range(40_000)))

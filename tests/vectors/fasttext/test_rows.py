@@ -1,4 +1,4 @@
-"""Means of rows, mapped and streamed, against NumPy's own mean."""
+"""Means of rows, mapped and streamed, against NumPy's mean."""
 
 import io
 import itertools
@@ -22,14 +22,15 @@ def runs_of(draw, num_rows):
 
 
 @given(runs_of(20), st.integers(1, 4), st.integers(1, 64), st.integers(0, 3))
-def test_mapped_and_streamed_means_are_the_means(tmp_path_factory, drawn, dim, piece_bytes, place):
+def test_mapped_and_streamed_means_are_the_means(tmp_path_factory, drawn, dim, piece_bytes, position):
     lists, runs = drawn
     rows = np.random.default_rng(dim).standard_normal((20, dim)).astype("<f4")
     expected = [rows[run].mean(axis=0, dtype=np.float64) if run else np.zeros(dim) for run in lists]
     path = tmp_path_factory.getbasetemp() / "rows"
-    path.write_bytes(b"?" * place + rows.tobytes())  # at any byte: nothing in a model is aligned
+    # At any byte, because the rows of a model are not aligned.
+    path.write_bytes(b"?" * position + rows.tobytes())
     with open(path, "rb") as file:
-        mapped = mean_mapped(map_rows(file, place, 20, dim), runs, dim)
+        mapped = mean_mapped(map_rows(file, position, 20, dim), runs, dim)
     with mock.patch.object(fasttext_rows, "PIECE_BYTES", piece_bytes):
         half = len(lists) // 2
         cut = int(runs.counts[:half].sum())

@@ -116,7 +116,7 @@ def test_C1_a_word_index_names_its_rows():
     assert table_of(read_vectors(({"b": 1, "a": 0, "c": 2}, MATRIX))) == {"a": [1, 2], "b": [3, 4], "c": [5, 6]}
     with pytest.raises(VectorFormatError, match=r"found 3 words and rows of shape \(2, 2\)"):
         read_vectors(({"red": 1, "sky": 2}, MATRIX[:2]))
-    with pytest.raises(VocabularyError, match="No token has the id 2"):
+    with pytest.raises(VocabularyError, match="no token with id 2"):
         read_vectors(({"red": 1, "sky": 3}, MATRIX))
 
 
