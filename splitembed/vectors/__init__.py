@@ -1,7 +1,7 @@
-"""Pretrained vectors: foreign files, frozen tables and objects in memory enter; words and their rows leave."""
+"""Pretrained vectors: words and their rows, read from files, frozen tables and objects in memory."""
 
 from splitembed.vectors.fasttext.subwords import SubwordVectors
-from splitembed.vectors.read import iter_vectors, read_shared_vectors, read_vectors
+from splitembed.vectors.read import iter_vectors, read_vectors
 from splitembed.vectors.source import VectorSource
 from splitembed.vectors.word_vectors import Block, WordVectors
 
@@ -11,6 +11,5 @@ __all__ = [
     "VectorSource",
     "WordVectors",
     "iter_vectors",
-    "read_shared_vectors",
     "read_vectors",
 ]

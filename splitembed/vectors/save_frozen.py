@@ -1,5 +1,6 @@
-"""Any source of vectors enters; a frozen.h5 that many models can share leaves, in bounded memory."""
+"""Conversion of any source of vectors into a frozen.h5, which many models can share."""
 
+import contextlib
 import os
 from typing import Any
 
@@ -7,7 +8,12 @@ import numpy as np
 
 from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
 from splitembed.tables.atomic_files import refuse_foreign
-from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors
+from splitembed.vectors.formats import open_vectors
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.opened import read_all, read_blocks, shares_rows
+from splitembed.vectors.read import checks_of
+from splitembed.vectors.source import VectorSource, with_options
+from splitembed.vectors.word_vectors import WordVectors
 
 
 def save_frozen(
@@ -18,7 +24,7 @@ def save_frozen(
     progress: bool | None = None,
     **options: Any,
 ) -> FrozenTable:
-    """Streams pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
+    """Convert pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -27,15 +33,15 @@ def save_frozen(
     ...     print(table.vectors.tolist(), list(table.words), table.zero_row)
     [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]] ['the', 'of', ''] 2
 
-    Memory holds a few blocks of rows and the words. Rows that words share (spaCy's vectors) are held whole, and stored
-    once.
+    Memory holds a few blocks of rows and the words. Rows that words share, as in spaCy's vectors, are held in memory as
+    a whole, and stored once.
 
     Args:
-        path: the file to make or replace, as a whole and at once.
-        source: whatever `read_vectors` takes.
+        path: the file to write. An existing file is replaced in one step, after the whole file is written.
+        source: any source of `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
         progress: as for `read_vectors`.
-        **options: how to read the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
+        **options: options for reading the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
             `non_finite`, as for `read_vectors`.
 
     Returns:
@@ -45,17 +51,20 @@ def save_frozen(
         VectorFormatError, TableFormatError, OSError: the source cannot be read.
         SplitError: a number too large for `dtype`.
         VocabularyError: a word that cannot be stored.
-        TableFormatError: `path` is a file that is no table of ours, and would be lost.
+        TableFormatError: `path` is a file that is not a table of splitembed, and would be lost.
     """
     refuse_foreign(path)
-    shared = read_shared_vectors(source, **options)
-    if shared is not None:
-        _write_shared(path, shared, dtype, _source_name(source))
-        return open_frozen(path)
-    blocks = iter_vectors(source, progress=progress, **options)
-    with FrozenWriter(path, dtype=dtype, source=_source_name(source), with_zero_row=True) as writer:
-        for words, vectors in blocks:
-            writer.append(words, vectors)
+    request, name = with_options(source, **options), _source_name(source)
+    checks = checks_of(request)
+    with contextlib.ExitStack() as stack:
+        opened = open_vectors(OpenRequest(request, checks, stack, progress))
+        if shares_rows(opened):
+            _write_shared(path, read_all(opened, checks), dtype, name)
+        else:
+            with FrozenWriter(path, dtype=dtype, source=name, with_zero_row=True) as writer:
+                for words, vectors in read_blocks(opened, checks):
+                    writer.append(words, vectors)
+    checks.warnings.emit()
     return open_frozen(path)
 
 
@@ -68,7 +77,7 @@ def _write_shared(path: str | os.PathLike[str], vectors: WordVectors, dtype: str
 
 
 def _source_name(source: Any) -> str:
-    """The name of the file, without the folders of this machine, or of the type of object."""
+    """Return the name of the file without its folders, or of the type of the object."""
     if isinstance(source, (VectorSource, WordVectors)):
         source = source.source
     if isinstance(source, (tuple, list)) and len(source) == 2 and isinstance(source[1], (str, os.PathLike)):

@@ -1,33 +1,32 @@
-"""A source of vectors with the options for reading it, for every place that takes a source."""
+"""A source of vectors with the options for reading it."""
 
 from dataclasses import dataclass, fields
 from typing import Any
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.streams.sniff import AUTO
+from splitembed.vectors.layouts import AUTO
 
 
 @dataclass(frozen=True)
 class VectorSource:
-    """Where vectors are, and how they are to be read: any place that takes a source takes this one.
+    """A source of vectors with the options for reading it. Every function that takes a source takes one of these.
 
     >>> from splitembed.vectors import read_vectors
     >>> source = VectorSource({"the": [0.5, 0.25, 1.0]}, dim=2)
     >>> read_vectors(source)
     Traceback (most recent call last):
-    splitembed.errors.VectorFormatError: dict holds rows of dim 3; dim=2 was asked for. Pass dim=3, or read the right
-    file.
+    splitembed.errors.VectorFormatError: dict: found rows of dim 3; expected dim=2. Pass dim=3, or read the right file.
 
     Args:
-        source: whatever `read_vectors` takes.
-        dim: numbers a row, to be checked, or to be known where words end in numbers; None finds it out.
-        format: the name of a format to refuse any other file; "auto" goes by content.
-        member: which file inside a zip archive; None takes the only one, or the only one of dim `dim`.
-        datasets: the names of the words and of the matrix inside an HDF5 or .npz file that is not ours; for a
-            safetensors file the name of the matrix alone.
-        allow_pickle: load a pickle, which can run any code; for files of whoever you trust.
-        strict: make each doubt an error.
-        non_finite: "error", or "zero" to replace NaN, infinities and what float32 cannot hold, which is then a doubt.
+        source: any source of `read_vectors`.
+        dim: the numbers in a row: checked, and needed if words end in numbers; None detects it.
+        format: the name of a format, to refuse any other; "auto" recognises it by the content.
+        member: the name of the file inside a zip archive; None takes the only one, or the only one of dim `dim`.
+        datasets: the names of the words and of the matrix inside an HDF5 or .npz file; for a safetensors file the name
+            of the matrix alone.
+        allow_pickle: load a pickle, which can run any code: trust its author first.
+        strict: raise an error instead of each warning.
+        non_finite: "error", or "zero" to replace NaN, infinities and values that overflow float32, with a warning.
     """
 
     source: Any
@@ -41,43 +40,43 @@ class VectorSource:
 
 
 def with_options(source: Any, **options: Any) -> VectorSource:
-    """The source with its options, those of a `VectorSource` or those given here.
+    """Return a source with its options: those of a `VectorSource`, or those given here.
 
     >>> with_options({"the": [1.0]}, dim=1).dim
     1
 
     Raises:
-        VectorFormatError: options beside a `VectorSource`, which brings its own.
-        TypeError: an option that is none.
+        VectorFormatError: options beside a `VectorSource`, which has its own.
+        TypeError: an unknown option.
     """
     known = [field.name for field in fields(VectorSource)][1:]
     for name in options:
         if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}; options of reading are {', '.join(known)}")
+            raise TypeError(f"unexpected keyword argument {name!r}; the options of a source are {', '.join(known)}")
     if not isinstance(source, VectorSource):
         return VectorSource(source, **options)
     defaults = VectorSource(None)
     given = [name for name, value in options.items() if value != getattr(defaults, name)]
     if given:
         raise VectorFormatError(
-            f"Found `{given[0]}` beside a VectorSource; expected the options in one place. Put it into that."
+            f"Found `{given[0]}` beside a VectorSource; expected all options in one place. Pass it to VectorSource."
         )
     return source
 
 
-def refuse_datasets(asked: VectorSource) -> None:
-    """Refuses `datasets` of a source that has none to name.
+def refuse_datasets(options: VectorSource) -> None:
+    """Raise an error if the option `datasets` is given.
 
     >>> refuse_datasets(VectorSource({"the": [1.0]}, datasets="matrix"))
     Traceback (most recent call last):
-    splitembed.errors.VectorFormatError: Found datasets='matrix'; expected it with an HDF5 file that is not ours, an
-    .npz or a safetensors file alone. Leave `datasets` out.
+    splitembed.errors.VectorFormatError: Found datasets='matrix'; expected it only with HDF5, .npz and safetensors
+    files. Leave `datasets` out.
 
     Raises:
-        VectorFormatError: there are some.
+        VectorFormatError: it is given.
     """
-    if asked.datasets is not None:
+    if options.datasets is not None:
         raise VectorFormatError(
-            f"Found datasets={asked.datasets!r}; expected it with an HDF5 file that is not ours, an .npz or a "
-            "safetensors file alone. Leave `datasets` out."
+            f"Found datasets={options.datasets!r}; expected it only with HDF5, .npz and safetensors files. Leave "
+            "`datasets` out."
         )

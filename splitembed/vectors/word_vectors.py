@@ -1,4 +1,4 @@
-"""What reading gives: blocks of words and rows while it goes on, `WordVectors` at its end."""
+"""Results of reading: blocks of words and rows, and `WordVectors`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from splitembed.tables import FrozenTable
 
 
 class Block(NamedTuple):
-    """Some consecutive rows of a source, in its order.
+    """Consecutive words and rows of a source, in its order.
 
     >>> block = Block(["the", "of"], np.ones((2, 3), np.float32))
     >>> len(block.words), block.vectors.shape
@@ -33,12 +33,12 @@ class WordVectors:
 
     Args:
         words: distinct strings.
-        matrix: float32 `(num_rows, dim)`; None for the rows of `table`, widened as a whole only if they are asked for.
-        source: where they came from, for people.
-        table: the frozen.h5 in which the rows stand, if they do: row `i` of `matrix` is then row `i` of the table, in
-            the same memory where the table is float32.
+        matrix: float32 `(num_rows, dim)`; None for the rows of `table`, widened as a whole only on first use.
+        source: the name of their source, for messages.
+        table: the frozen table that holds the rows, or None. Row `i` of `matrix` is row `i` of the table, in the same
+            memory if the table is float32.
         row_of: int64 `(num_words,)`, the row of each word; None where word `i` has row `i`.
-        subwords: gives rows to words that are not among these, where the source is a fastText model; else None.
+        subwords: the `SubwordVectors` of a fastText model, which give rows to other words; else None.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WordVectors:
 
     @property
     def matrix(self) -> NDArray[np.float32]:
-        """The rows, each once, float32 `(num_rows, dim)`."""
+        """The distinct rows, float32 `(num_rows, dim)`."""
         if self._matrix is None:
             assert self.table is not None
             self._matrix = as_read_only(self.table.take(np.arange(self.num_rows)))
@@ -65,7 +65,7 @@ class WordVectors:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """One row for each word, float32 `(num_words, dim)`; `matrix` itself where no two words share a row."""
+        """One row for each word, float32 `(num_words, dim)`; `matrix` itself if no two words share a row."""
         if self.row_of is None:
             return self.matrix
         if self._vectors is None:
@@ -73,9 +73,9 @@ class WordVectors:
         return self._vectors
 
     def take(self, words: ArrayLike) -> NDArray[np.float32]:
-        """Gathers the rows of words, which are named by their places, as float32, and widens no others."""
-        places = np.asarray(words)
-        rows = places if self.row_of is None else self.row_of[places]
+        """Return the rows of words, given by their indices, as float32. No other rows are widened."""
+        indices = np.asarray(words)
+        rows = indices if self.row_of is None else self.row_of[indices]
         if self._matrix is None:
             assert self.table is not None
             return self.table.take(rows)
@@ -83,13 +83,13 @@ class WordVectors:
         return taken
 
     def rows(self, words: ArrayLike) -> NDArray[np.int64]:
-        """The rows of words, which are named by their places; -1, for no word, stays -1."""
-        places = np.asarray(words, np.int64)
-        return places if self.row_of is None else np.where(places < 0, -1, self.row_of[places])
+        """Return the row numbers of words, given by their indices; -1, for no word, stays -1."""
+        indices = np.asarray(words, np.int64)
+        return indices if self.row_of is None else np.where(indices < 0, -1, self.row_of[indices])
 
     @property
     def num_rows(self) -> int:
-        """Number of distinct rows: of words, where none share one."""
+        """Number of distinct rows; the number of words if no two words share a row."""
         if self._matrix is not None:
             return len(self._matrix)
         assert self.table is not None
@@ -108,7 +108,7 @@ class WordVectors:
 
 
 def stack_blocks(blocks: Iterable[Block], most_rows: int) -> tuple[list[str], NDArray[np.float32]]:
-    """Puts blocks, as they come, into one list and one aligned matrix.
+    """Join blocks into one list and one aligned matrix, as they arrive.
 
     >>> ones = np.ones((1, 2), np.float32)
     >>> words, vectors = stack_blocks([Block(["the"], ones), Block(["of"], 2 * ones)], most_rows=9)
@@ -117,7 +117,7 @@ def stack_blocks(blocks: Iterable[Block], most_rows: int) -> tuple[list[str], ND
 
     Args:
         blocks: at least one, all with rows of the same length.
-        most_rows: there are no more; the room for others is never touched, so the system gives no memory for it.
+        most_rows: at least the number of rows. Memory for rows that do not exist is never touched, so it costs none.
 
     Returns:
         The words, and float32 `(num_words, dim)`.
@@ -134,7 +134,7 @@ def stack_blocks(blocks: Iterable[Block], most_rows: int) -> tuple[list[str], ND
 
 
 def gather_blocks(blocks: list[Block]) -> tuple[list[str], NDArray[np.float32]]:
-    """Does the same where nothing is known of the number of rows, and empties `blocks`, so that none is held twice.
+    """Join blocks if the number of rows is unknown. Empties `blocks`, so that no row is held twice.
 
     >>> gather_blocks([Block(["the"], np.ones((1, 2), np.float32))])
     (['the'], array([[1., 1.]], dtype=float32))

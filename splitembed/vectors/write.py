@@ -1,4 +1,4 @@
-"""GloVe text, word2vec text and word2vec binary: words and their rows enter; a file that appears whole leaves.
+"""Writers of GloVe text, word2vec text and word2vec binary.
 
     glove            word SP number SP ... number LF, once for each row
     word2vec         the same after a header "num_rows dim" LF
@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import replacing
-from splitembed.vectors.text.lines import MOST_BYTES_A_WORD
+from splitembed.vectors.text.lines import MAX_WORD_BYTES
 
 GLOVE, WORD2VEC, WORD2VEC_BINARY = "glove", "word2vec", "word2vec-binary"
 FORMATS = (GLOVE, WORD2VEC, WORD2VEC_BINARY)
 
-NUM_BLOCK_NUMBERS = 1 << 17  # written at once: some MB as text
-_NUMBER_TEXT = "S32"  # the longest text of a float32, -9999999800000000.0, has 19 characters
-_SEPARATORS = re.compile("[\0\t\n\v\f\r ]")  # at which some reader of these formats, in Python or C, ends a word
+# Numbers written at once: some MB as text.
+NUM_BLOCK_NUMBERS = 1 << 17
+# The longest text of a float32, -9999999800000000.0, has 19 characters.
+_NUMBER_TEXT = "S32"
+# Characters at which some reader of these formats, in Python or C, ends a word.
+_SEPARATORS = re.compile("[\0\t\n\v\f\r ]")
 
 Rows = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 
@@ -38,7 +41,7 @@ def write_vectors(
     *,
     skip_unwritable: bool = False,
 ) -> list[str]:
-    """Writes words and their rows, block by block.
+    """Write words and their rows, block by block.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -52,60 +55,60 @@ def write_vectors(
     of 1e-07 0.5
 
     Args:
-        path: the file to make or replace, as a whole and at once.
-        words: what each row is called.
-        rows: gives float32 `(num_places, dim)` for int64 `(num_places,)` places of words.
+        path: the file to write. An existing file is replaced in one step, after the whole file is written.
+        words: the word of each row.
+        rows: returns float32 `(num_indices, dim)` for int64 `(num_indices,)`, the indices of words.
         dim: length of a row.
         format: "glove", "word2vec" or "word2vec-binary".
-        skip_unwritable: leave out words that cannot stand in such a file, instead of refusing them.
+        skip_unwritable: leave out words that the format cannot hold, instead of raising an error.
 
     Returns:
         The words that were left out.
 
     Raises:
-        VocabularyError: a word that cannot stand in such a file, and how many there are; or no word is left.
-        SplitError: a row that is not finite.
-        VectorFormatError: a `format` that is none of the three.
+        VocabularyError: the format cannot hold a word, or any of the words.
+        SplitError: a row is not finite.
+        VectorFormatError: an unknown `format`.
     """
     if format not in FORMATS:
         raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
-    places, unwritable = _sort_out(words, format)
+    indices, unwritable = _sort_out(words, format)
     if unwritable and not skip_unwritable:
         raise _refusal(words, unwritable, format)
-    if not len(places):
-        raise VocabularyError(f"None of {len(words)} words can stand in a {format} file, so there is nothing to write.")
+    if not len(indices):
+        raise VocabularyError(f"None of {len(words)} words can be written to a {format} file; expected at least one.")
     encode = _binary_records if format == WORD2VEC_BINARY else _text_lines
     with replacing(path) as temporary, open(temporary, "xb") as stream:
         if format != GLOVE:
-            stream.write(b"%d %d\n" % (len(places), dim))
-        for start in range(0, len(places), max(NUM_BLOCK_NUMBERS // dim, 1)):
-            chosen = places[start : start + max(NUM_BLOCK_NUMBERS // dim, 1)]
-            block = [words[place] for place in chosen.tolist()]
+            stream.write(b"%d %d\n" % (len(indices), dim))
+        for start in range(0, len(indices), max(NUM_BLOCK_NUMBERS // dim, 1)):
+            chosen = indices[start : start + max(NUM_BLOCK_NUMBERS // dim, 1)]
+            block = [words[index] for index in chosen.tolist()]
             stream.write(b"".join(encode([word.encode() for word in block], _finite(rows(chosen), block))))
-    return [words[place] for place in unwritable]
+    return [words[index] for index in unwritable]
 
 
 def _sort_out(words: Sequence[str], format: str) -> tuple[NDArray[np.int64], dict[int, str]]:  # noqa: A002
-    """The places of words that can be written, and of the others, with what hinders them."""
+    """Return the indices of the words that can be written, and the other words by index with the reason."""
     seen: set[str] = set()
-    places: list[int] = []
+    indices: list[int] = []
     unwritable: dict[int, str] = {}
-    for place, word in enumerate(words):
-        reason = _hindrance(word, seen, is_first=format == GLOVE and not places)
+    for index, word in enumerate(words):
+        reason = _reason(word, seen, is_first=format == GLOVE and not indices)
         if reason:
-            unwritable[place] = reason
+            unwritable[index] = reason
         else:
             seen.add(word)
-            places.append(place)
-    return np.asarray(places, np.int64), unwritable
+            indices.append(index)
+    return np.asarray(indices, np.int64), unwritable
 
 
-def _hindrance(word: str, seen: set[str], is_first: bool) -> str:
-    """Why no reader would give a word back; empty if nothing hinders it."""
+def _reason(word: str, seen: set[str], is_first: bool) -> str:
+    """Return the reason why no reader would return a word; "" for a word that can be written."""
     if not word:
         return "is empty"
     if word in seen:
-        return "came before, and readers keep its first row alone"
+        return "is a duplicate, and readers keep only its first row"
     separator = _SEPARATORS.search(word)
     if separator:
         return f"holds {separator[0]!r}, at which readers end a word"
@@ -115,15 +118,15 @@ def _hindrance(word: str, seen: set[str], is_first: bool) -> str:
         size = len(word.encode())
     except UnicodeEncodeError:
         return "is not Unicode text: it holds a lone surrogate, as words do that were not UTF-8"
-    return f"has {size} bytes, more than the {MOST_BYTES_A_WORD} of a word" if size > MOST_BYTES_A_WORD else ""
+    return f"has {size} bytes, more than the {MAX_WORD_BYTES} of a word" if size > MAX_WORD_BYTES else ""
 
 
 def _refusal(words: Sequence[str], unwritable: dict[int, str], format: str) -> VocabularyError:  # noqa: A002
-    place, reason = next(iter(unwritable.items()))
+    index, reason = next(iter(unwritable.items()))
     others = f", nor can {len(unwritable) - 1} others" if len(unwritable) > 1 else ""
-    word = words[place] if len(words[place]) < 80 else words[place][:80] + "..."
+    word = words[index] if len(words[index]) < 80 else words[index][:80] + "..."
     return VocabularyError(
-        f"Word {place}, {word!r}, cannot stand in a {format} file{others}: it {reason}. "
+        f"Word {index}, {word!r}, cannot be written to a {format} file{others}: it {reason}. "
         "Pass skip_unwritable=True to leave such words out."
     )
 
@@ -134,14 +137,15 @@ def _finite(rows: NDArray[np.float32], words: list[str]) -> NDArray[np.float32]:
         row = int((~finite).any(axis=1).argmax())
         value = rows[row, int(finite[row].argmin())]
         raise SplitError(
-            f"The row of {words[row]!r} holds {value}, which readers refuse. Mend the row; did training fail?"
+            f"The row of {words[row]!r} holds {value}, which readers refuse; expected finite numbers. Fix the row."
         )
     return rows
 
 
 def _text_lines(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[bytes]:
-    """Each number is the shortest decimal that float32 reads back as the same bits."""
-    with np.printoptions(legacy=False):  # an old style of printing would round them
+    """Yield lines in which each number is the shortest decimal that float32 reads back as the same bits."""
+    # A legacy style of printing would round them.
+    with np.printoptions(legacy=False):
         text = rows.astype(_NUMBER_TEXT).tolist()
     for word, numbers in zip(words, text, strict=True):
         yield b"%b %b\n" % (word, b" ".join(numbers))

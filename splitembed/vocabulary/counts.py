@@ -1,4 +1,4 @@
-"""How often each token occurs: counts by token, or in id order, go in; an array in id order comes out."""
+"""Align counts of tokens with a vocabulary."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from splitembed.vocabulary.vocabulary import Vocabulary
 def align_counts(
     counts: Mapping[str, float] | ArrayLike, vocabulary: Vocabulary
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Puts the counts of tokens in id order.
+    """Return the counts of tokens in id order.
 
     >>> from collections import Counter
     >>> from splitembed.vocabulary import read_vocabulary
@@ -21,15 +21,15 @@ def align_counts(
     array([2, 2, 0])
 
     Args:
-        counts: how often each token occurs: a dict (or a `Counter`, or a pandas Series) token -> count, in which
-            tokens may be missing (0) or beyond the vocabulary (ignored); or an array `(num_tokens,)` in id order.
+        counts: a dict (or a `Counter`, or a pandas Series) token -> count, where missing tokens count 0 and tokens
+            outside the vocabulary are ignored; or an array `(num_tokens,)` in id order.
         vocabulary: the tokens.
 
     Returns:
-        `(num_tokens,)`, int64 for whole counts and float64 for weights.
+        `(num_tokens,)`, int64 for integer counts and float64 for weights.
 
     Raises:
-        VocabularyError: counts that are negative, not finite, no numbers, of another length, or not by token.
+        VocabularyError: counts are negative, not finite, not numbers, of another length, or not by token.
     """
     if isinstance(counts, str):
         raise VocabularyError(
@@ -47,15 +47,15 @@ def align_counts(
         raise VocabularyError(f"`counts` must be numbers that int64 or float64 hold. Received: dtype {array.dtype}.")
     wrong = ~np.isfinite(array) | (array < 0)
     if wrong.any():
-        place = int(np.argmax(wrong))
-        token = vocabulary.tokens[place]
-        raise VocabularyError(f"The count of token {token!r} (id {place}) must be 0 or more. Received: {array[place]}.")
+        index = int(np.argmax(wrong))
+        token = vocabulary.tokens[index]
+        raise VocabularyError(f"The count of token {token!r} (id {index}) must be 0 or more. Received: {array[index]}.")
     _check_sum(array)
     return array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64)
 
 
 def _check_sum(array: NDArray[Any]) -> None:
-    """Refuses counts that overflow when they are added up, as reports do."""
+    """Raise an error for counts whose sum overflows, because reports add them up."""
     limit = np.inf if array.dtype.kind == "f" else 2.0**63
     with np.errstate(over="ignore"):
         total = array.sum(dtype=np.float64)
@@ -69,12 +69,12 @@ def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[
     for key_type in set(map(type, counts)):
         if not issubclass(key_type, str):
             raise VocabularyError(
-                f"`counts` must be by token (str). Received: keys of type {key_type.__name__}. "
-                "Counts by id go in an array in id order."
+                f"`counts` must have tokens (str) as keys. Received: keys of type {key_type.__name__}. "
+                "Pass counts by id as an array in id order."
             )
     if counts and not any(map(counts.__contains__, vocabulary.tokens)):
         raise VocabularyError(
-            f"`counts` counts {len(counts)} tokens, none of them of the vocabulary: {next(iter(counts))!r}, for one. "
-            "Count tokens as the vocabulary spells them."
+            f"`counts` must hold tokens of the vocabulary. Received: {len(counts)} other tokens, such as "
+            f"{next(iter(counts))!r}. Count tokens as the vocabulary spells them."
         )
     return [counts.get(token, 0) for token in vocabulary.tokens]

@@ -1,4 +1,4 @@
-"""Files of tokens: a path goes in; the tokens of its lines, or of the JSON that it holds, come out."""
+"""Read tokens from a text file with one token a line, or from JSON."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found, check_distinct, with_defaults
 from splitembed.vocabulary.tokenizers_json import from_tokenizers_json, is_tokenizers_json
+from splitembed.vocabulary.tokens import SourceTokens, check_distinct, with_defaults
 from splitembed.vocabulary.word_index import from_tokenizer, from_word_index
 
 _FOREIGN = {
@@ -31,8 +31,8 @@ _PATH = re.compile(r"[^\n]*(?:[\\/][^\n]*|\.\w+)")
 _FIELDS = re.compile(r"(\S+)(?:[ \t]+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)+")
 
 
-def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int | None = None) -> Found:
-    r"""Reads a text file with one token a line, or JSON: of a tokenizer, or token -> id.
+def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int | None = None) -> SourceTokens:
+    r"""Read a text file with one token a line, or JSON: of a tokenizer, or token -> id.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,23 +43,23 @@ def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int |
 
     Args:
         source: the path.
-        keep_lines: ids are the line numbers, whatever the lines hold.
-        num_words: of token -> id, only ids below this are kept.
+        keep_lines: whether ids are the line numbers, including blank and duplicate lines.
+        num_words: for JSON token -> id: only ids below this are kept.
 
     Raises:
         OSError: the file cannot be opened.
-        VocabularyError: another kind of file; blank or repeated lines; lines of tokens and numbers.
+        VocabularyError: the file has another format, blank or duplicate lines, or lines of tokens and numbers.
     """
     path, raw = Path(source), _read(source)
     if not keep_lines and _JSON_OBJECT.match(raw):
         return _from_json(path, raw, num_words)
     if num_words is not None:
-        raise VocabularyError(f"`num_words` is for a dict token -> id. Received: {path}, which is a text file.")
+        raise VocabularyError(f"`num_words` is only for a dict token -> id. Received: {path}, which is a text file.")
     tokens = tuple(_lines(path, raw))
     if not keep_lines:
-        _refuse_json_list(path, raw)
+        _check_no_json_list(path, raw)
     if keep_lines:
-        blanks = frozenset(place for place, token in enumerate(tokens) if not token)
+        blanks = frozenset(token_id for token_id, token in enumerate(tokens) if not token)
         return with_defaults(tokens, slots=blanks)
     _check_lines(path, tokens)
     return with_defaults(tokens)
@@ -68,45 +68,48 @@ def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int |
 def _read(source: str | os.PathLike[str]) -> bytes:
     try:
         return Path(source).read_bytes()
-    except (OSError, ValueError) as error:  # a ValueError for NUL in a path
+    # A ValueError for NUL in a path.
+    except (OSError, ValueError) as error:
         if not isinstance(source, str) or _PATH.fullmatch(source):
             raise
-        hint = "a str must be the path of a file; one token goes in a list, the number of ids without strings is an int"
+        hint = "a str must be the path of a file; pass one token as a list, the number of ids without strings as an int"
         if isinstance(error, OSError):
-            raise OSError(error.errno, f"{error.strerror} ({hint})", source[:60]) from None  # of the kind of its number
-        raise VocabularyError(f"{source[:60]!r} is no path: {hint}.") from None
+            # OSError picks the subclass by the number.
+            raise OSError(error.errno, f"{error.strerror} ({hint})", source[:60]) from None
+        raise VocabularyError(f"{source[:60]!r} is not a path: {hint}.") from None
 
 
 def _lines(path: Path, raw: bytes) -> list[str]:
-    """The lines of a text file: only LF or CRLF ends one, as in vector files, and invalid UTF-8 is kept as escapes."""
+    """Return the lines of a text file, ended by LF or CRLF as in vector files; invalid UTF-8 is kept as escapes."""
     kinds = [kind for magic, kind in _FOREIGN.items() if raw.startswith(magic)]
     if raw.startswith(_UTF16_MARKS) and b"\0" in raw[:4]:
         kinds = ["UTF-16 text"]
     if _is_sentencepiece(raw):
         kinds = ["a SentencePiece model (its tokenizer.json can be read)"]
     if kinds:
-        raise VocabularyError(f"{path}: {kinds[0]}, where a UTF-8 text file with one token a line was expected.")
+        raise VocabularyError(f"{path}: found {kinds[0]}; expected a UTF-8 text file with one token a line.")
     lines = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _is_sentencepiece(raw: bytes) -> bool:
-    """Whether it begins as a protobuf of pieces: a message, in it the piece and, behind that, its score."""
+    """Return whether a file starts like a protobuf of pieces: a message with a piece, then its score."""
     return len(raw) > 3 and raw[:1] == raw[2:3] == b"\n" and raw[4 + raw[3] : 5 + raw[3]] == b"\x15"
 
 
 def _check_lines(path: Path, tokens: tuple[str, ...]) -> None:
     if "" in tokens[1:]:
         raise VocabularyError(
-            f"{path}, line {tokens.index('', 1) + 1}: a blank line. Remove it (only a blank first line has a meaning, "
-            "padding), or pass read_vocabulary(path, keep_lines=True) where ids are line numbers."
+            f"{path}, line {tokens.index('', 1) + 1}: found a blank line; expected a token. Remove it (only a blank "
+            "first line is allowed, as padding), or pass read_vocabulary(path, keep_lines=True) where ids are line "
+            "numbers."
         )
-    check_distinct(tokens, f"{path}, line {{}}", first=1)
+    check_distinct(tokens, "line", first=1, source=f"{path}, ")
     _check_no_numbers(path, tokens)
 
 
 def _check_no_numbers(path: Path, tokens: tuple[str, ...]) -> None:
-    """Refuses a file of vectors, of counts or of ids: every line a token of its own, and behind it numbers."""
+    """Raise an error for a file of vectors, counts or ids: every line is a different token with numbers after it."""
     names = set()
     for token in tokens:
         fields = _FIELDS.fullmatch(token)
@@ -115,18 +118,19 @@ def _check_no_numbers(path: Path, tokens: tuple[str, ...]) -> None:
         names.add(fields[1])
     if len(tokens) > 1:
         raise VocabularyError(
-            f"{path}, line 1: {tokens[0][:60]!r}, and like it every line, is a token and numbers, where one token a "
-            "line was expected. A file of vectors is the second argument, not the first; remove counts and ids; or "
-            "pass read_vocabulary(path, keep_lines=True) where whole lines are tokens."
+            f"{path}, line 1: found a token and numbers, {tokens[0][:60]!r}, as in every line; expected one token a "
+            "line. Pass a file of vectors as the second argument, remove counts and ids, or pass "
+            "read_vocabulary(path, keep_lines=True) where whole lines are tokens."
         )
 
 
-def _refuse_json_list(path: Path, raw: bytes) -> None:
-    """Refuses JSON whose lines, with brackets and quotes, would be taken for tokens."""
+def _check_no_json_list(path: Path, raw: bytes) -> None:
+    """Raise an error for a JSON list, whose lines would be read as tokens with brackets and quotes."""
     listed = _json_or_none(raw.removeprefix(b"\xef\xbb\xbf")) if _JSON_LIST.match(raw) else None
-    if isinstance(listed, list) and len(listed) > 1:  # a single one may be a token that is spelled so
+    # A list of one item may be a token that is spelled like this.
+    if isinstance(listed, list) and len(listed) > 1:
         raise VocabularyError(
-            f"{path}: a list in JSON, where one token a line, or JSON of a tokenizer or of token -> id, was expected. "
+            f"{path}: found a JSON list; expected one token a line, or JSON of a tokenizer or of token -> id. "
             "Pass json.load(file), or read_vocabulary(path, keep_lines=True) where whole lines are tokens."
         )
 
@@ -138,19 +142,20 @@ def _json_or_none(text: Any) -> Any:
         return None
 
 
-def _from_json(path: Path, raw: bytes, num_words: int | None) -> Found:
+def _from_json(path: Path, raw: bytes, num_words: int | None) -> SourceTokens:
     content = _parse(path, raw)
     is_tokenizer = is_tokenizers_json(content)
     if num_words is not None and (is_tokenizer or _is_keras_tokenizer(content)):
-        raise VocabularyError(f"`num_words` is for a dict token -> id. Received: {path}, the JSON of a tokenizer.")
+        raise VocabularyError(f"`num_words` is only for a dict token -> id. Received: {path}, the JSON of a tokenizer.")
     if is_tokenizer:
         return from_tokenizers_json(content, str(path), as_loaded=True)
     if _is_keras_tokenizer(content):
         return _from_keras_tokenizer(path, content["config"])
     if any(isinstance(value, (Mapping, list, str)) for value in content.values()):
         raise VocabularyError(
-            f"{path}: JSON with the keys {str(list(content))[:60]}, where the JSON of a tokenizer (`model` and in it "
-            "`vocab`) or token -> id was expected."
+            f"{path}: found JSON with the keys {str(list(content))[:60]}; expected JSON of token -> id, or of a "
+            "tokenizer with `vocab` in its `model`. Pass the file of the tokenizer, or a list of its tokens in id "
+            "order."
         )
     return from_word_index(content, num_words)
 
@@ -160,25 +165,25 @@ def _parse(path: Path, raw: bytes) -> Any:
         return json.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError) as error:
         raise VocabularyError(
-            f"{path}: it begins as JSON, but cannot be read as JSON: {error}. Pass read_vocabulary(path, "
-            "keep_lines=True) if it is a text file with one token a line."
+            f"{path}: found an invalid JSON object ({error}); expected JSON of a tokenizer or of token -> id. Pass "
+            "read_vocabulary(path, keep_lines=True) if it is a text file with one token a line."
         ) from None
 
 
-def _from_keras_tokenizer(path: Path, config: Mapping[str, Any]) -> Found:
+def _from_keras_tokenizer(path: Path, config: Mapping[str, Any]) -> SourceTokens:
     word_index = _json_or_none(config["word_index"])
     num_words, oov_token = config["num_words"], config["oov_token"]
-    is_whole = isinstance(num_words, int | None) and isinstance(oov_token, str | None)
-    if not isinstance(word_index, Mapping) or not is_whole:
+    is_valid = isinstance(num_words, int | None) and isinstance(oov_token, str | None)
+    if not isinstance(word_index, Mapping) or not is_valid:
         raise VocabularyError(
-            f"{path}: the JSON of a Keras Tokenizer with `word_index` {str(config['word_index'])[:60]!r}, `num_words` "
-            f"{num_words!r} and `oov_token` {oov_token!r}; expected JSON of token -> id, an integer or null, a token "
-            "or null. Write it by to_json()."
+            f"{path}: found JSON of a Keras Tokenizer with `word_index` {str(config['word_index'])[:60]!r}, "
+            f"`num_words` {num_words!r} and `oov_token` {oov_token!r}; expected JSON of token -> id, an "
+            "integer or null, a token or null. Write the file with to_json()."
         )
     return from_tokenizer(word_index, num_words, oov_token, str(path))
 
 
 def _is_keras_tokenizer(content: Any) -> bool:
-    """Whether it is what the `to_json` of Keras's `Tokenizer` writes: JSON within JSON."""
+    """Return whether parsed JSON is from `to_json` of Keras's `Tokenizer`, whose word_index is JSON within JSON."""
     config = content.get("config")
     return isinstance(config, Mapping) and {"word_index", "num_words", "oov_token"} <= config.keys()

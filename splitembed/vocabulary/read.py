@@ -1,4 +1,4 @@
-"""Reading a vocabulary: whatever lists tokens goes in; a `Vocabulary` comes out."""
+"""Read a vocabulary from any supported source."""
 
 import os
 from collections import Counter
@@ -9,11 +9,10 @@ import numpy as np
 
 from splitembed.errors import VocabularyError
 from splitembed.vocabulary.files import from_file
-from splitembed.vocabulary.found import Found
 from splitembed.vocabulary.keras_layers import from_layer
-from splitembed.vocabulary.lists import from_list, from_number
 from splitembed.vocabulary.marks import spell_tokens, usual_marks
 from splitembed.vocabulary.tokenizers_json import from_object
+from splitembed.vocabulary.tokens import SourceTokens, from_list, from_number
 from splitembed.vocabulary.vocabulary import Vocabulary
 from splitembed.vocabulary.word_index import from_dictionary, from_tokenizer, from_word_index
 
@@ -27,7 +26,7 @@ def read_vocabulary(
     num_words: int | None = None,
     marks: str | None = "auto",
 ) -> Vocabulary:
-    """Reads the tokens in id order from whatever lists them.
+    """Read a vocabulary: tokens in id order, padding, unknown and reserved ids.
 
     A Keras `Tokenizer`'s word_index starts at 1, so its row 0 is padding:
 
@@ -43,50 +42,57 @@ def read_vocabulary(
     Args:
         source: one of
             - a list, tuple or array of str;
-            - the path of a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, nothing is stripped
-              from a token; a blank first line is padding, as Keras writes it);
+            - the path of a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, tokens are not
+              stripped; a blank first line is padding, as Keras writes it);
             - a Keras `StringLookup`, `TextVectorization` or `IntegerLookup` layer (integers become decimal text);
             - a dict token -> id, from 0 or from 1 without gaps; the path of such JSON; or a Keras `Tokenizer`;
             - the path of a Hugging Face tokenizer.json, a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`:
-              special tokens, and ids that no token has, are reserved;
-            - a gensim `Dictionary`: ids that no token has are reserved;
+              special tokens and ids without a token are reserved;
+            - a gensim `Dictionary`: ids without a token are reserved;
             - an integer N, or range(N), for the ids 0 to N - 1 without strings;
             - a `Vocabulary`.
-        padding: the id or token whose row is zero and frozen; None for none; "auto": the mask token of a Keras layer,
-            "" at id 0, id 0 of a Keras `Tokenizer` or of a dict that starts at 1, or a tokenizer's own padding (else
-            its special token [PAD] or <pad>).
-        unknown: the id or token that stands for tokens outside the vocabulary; None for none; "auto": the first
-            out-of-vocabulary slot of a Keras layer, the `oov_token` or `unk_token` of a tokenizer, else the token
-            "[UNK]".
-        keep_lines: for a text file: ids are the line numbers, counted from 0, whatever the lines hold. Blank lines are
-            reserved; the ids of a duplicate are tokens of their own that match alike.
-        num_words: for a dict: only ids below this are kept, as Keras's `Tokenizer` does (which knows it itself).
-        marks: how subwords are marked, so that each is looked for as the word it is, and a continuation not at all:
-            "wordpiece" (play, ##ing), "metaspace" and "byte-level" (a mark before words), "word-end" (ing</w>); None:
-            tokens are looked for as they are; "auto": as a tokenizer says, else None. Only `spellings` follow from it:
-            `tokens`, which a split stores, stay as they are.
+        padding: the id or token whose row is zero and frozen; None for no padding; "auto": the mask token of a Keras
+            layer, "" at id 0, id 0 of a Keras `Tokenizer` or of a dict that starts at 1, or the padding of a tokenizer
+            (else its special token [PAD] or <pad>).
+        unknown: the id or token that stands for tokens outside the vocabulary; None for no such id; "auto": the first
+            OOV slot of a Keras layer, the `oov_token` or `unk_token` of a tokenizer, else the token "[UNK]".
+        keep_lines: for a text file: whether ids are the line numbers, counted from 0, including blank and duplicate
+            lines. Blank lines are reserved; every id of a duplicate matches the same vector.
+        num_words: for a dict: only ids below this are kept, as Keras's `Tokenizer` does.
+        marks: the marks of subwords, so that each token is matched as the word that it is, and a continuation is not
+            matched: "wordpiece" (play, ##ing), "metaspace" and "byte-level" (a mark before words), "word-end"
+            (ing</w>); None: tokens are matched as they are; "auto": the marks of a tokenizer, else None. This sets
+            `spellings`; `tokens`, which a split stores, are unchanged.
+
+    Returns:
+        The vocabulary.
 
     Raises:
-        VocabularyError: no tokens, duplicates, blank lines, gaps, tokens that are not text, a layer that sends no
-            tokens to ids, or an option that does not go with the source.
+        VocabularyError: there are no tokens, duplicates, blank lines, gaps, tokens that are not str, a layer that does
+            not map tokens to ids, or an option that the source does not support.
         TokenIdError: `padding` or `unknown` is an id outside the vocabulary.
-        UnknownTokenError: `padding` or `unknown` is a token that the vocabulary does not hold.
-        OSError: a file that cannot be opened.
+        UnknownTokenError: `padding` or `unknown` is a token outside the vocabulary.
+        OSError: a file cannot be opened.
     """
     if keep_lines and not _is_path(source):
-        raise VocabularyError(f"`keep_lines` is for text files. Received: a source of type {type(source).__name__}.")
+        raise VocabularyError(
+            f"`keep_lines` is only for text files. Received: a source of type {type(source).__name__}."
+        )
     found = _find_tokens(source, keep_lines, num_words)
     bare = Vocabulary(found.tokens, None, found.slots, None, has_strings=found.has_strings)
-    if found.doubt and isinstance(padding, str) and padding == "auto":
-        raise VocabularyError(found.doubt)
+    if found.padding_conflict and isinstance(padding, str) and padding == "auto":
+        raise VocabularyError(found.padding_conflict)
     padding_id = _choose("padding", padding, found.padding, bare)
     unknown_id = _choose("unknown", unknown, found.unknown, bare)
     if padding_id is not None and padding_id == unknown_id:
-        raise VocabularyError(f"Id {padding_id} cannot be both padding and unknown: name another, or None, for one.")
-    named = {place for place in (padding_id, unknown_id) if place is not None}
+        raise VocabularyError(
+            f"`padding` and `unknown` must be different ids. Received: {padding_id} for both. Pass another id, or "
+            "None, for one of them."
+        )
+    special = {token_id for token_id in (padding_id, unknown_id) if token_id is not None}
     spellings, rule = _spell(found, marks)
     return Vocabulary(
-        found.tokens, padding_id, found.slots | named, unknown_id, spellings, rule, has_strings=found.has_strings
+        found.tokens, padding_id, found.slots | special, unknown_id, spellings, rule, has_strings=found.has_strings
     )
 
 
@@ -98,15 +104,15 @@ def _choose(name: str, choice: Any, automatic: int | None, vocabulary: Vocabular
     return int(vocabulary.ids(choice)[0])
 
 
-def _spell(found: Found, choice: Any) -> tuple[tuple[str | None, ...] | None, str | None]:
-    """What tokens are called in files of vectors, and the rule."""
+def _spell(found: SourceTokens, choice: Any) -> tuple[tuple[str | None, ...] | None, str | None]:
+    """Return the spellings of tokens in vector files, and the rule."""
     if choice is None:
         return None, None
     if isinstance(choice, str) and choice in ("auto", found.marks):
         return found.spellings, found.marks
     marks = usual_marks(choice)
     if not found.has_strings:
-        raise VocabularyError(f"Ids without strings have no marks: leave out `marks`. Received: {choice!r}.")
+        raise VocabularyError(f'`marks` must be "auto" or None for ids without strings. Received: {choice!r}.')
     return spell_tokens(found.tokens, marks, found.literals), marks.rule
 
 
@@ -114,18 +120,18 @@ def _is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> Found:
+def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> SourceTokens:
     if _is_path(source):
         return from_file(source, keep_lines, num_words)
     if isinstance(source, Mapping) and not isinstance(source, Counter) and not hasattr(source, "token2id"):
         return from_word_index(source, num_words)
     if num_words is not None:
-        raise VocabularyError(f"`num_words` is for a dict token -> id. Received: {type(source).__name__}.")
+        raise VocabularyError(f"`num_words` is only for a dict token -> id. Received: {type(source).__name__}.")
     if isinstance(source, Vocabulary):
-        return _again(source)
-    by_attribute = _by_attribute(source)
-    if by_attribute is not None:
-        return by_attribute
+        return _from_vocabulary(source)
+    from_library = _from_library_object(source)
+    if from_library is not None:
+        return from_library
     if isinstance(source, (int, np.integer, range)) and not isinstance(source, bool):
         return from_number(source)
     if isinstance(source, Sequence) and not isinstance(source, (bytes, bytearray)):
@@ -140,8 +146,8 @@ def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> Found:
     )
 
 
-def _again(vocabulary: Vocabulary) -> Found:
-    return Found(
+def _from_vocabulary(vocabulary: Vocabulary) -> SourceTokens:
+    return SourceTokens(
         vocabulary.tokens,
         vocabulary.padding,
         vocabulary.unknown,
@@ -152,8 +158,8 @@ def _again(vocabulary: Vocabulary) -> Found:
     )
 
 
-def _by_attribute(source: Any) -> Found | None:
-    """Objects of other libraries, told by what they have, so that none of these need be imported."""
+def _from_library_object(source: Any) -> SourceTokens | None:
+    """Read objects of other libraries, recognized by their attributes, so that no library need be imported."""
     if hasattr(source, "get_vocabulary"):
         return from_layer(source)
     if hasattr(source, "token2id"):

@@ -1,4 +1,4 @@
-"""Which rows are meant: tokens, ids, both mixed or a boolean mask go in; ids come out, each of them in range."""
+"""Resolve a selection of rows (tokens, ids, both mixed, or a boolean mask) to ids."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
 
 
 def out_of_range(token_id: Any, num_tokens: int) -> str:
-    """The one message for an id outside the vocabulary, wherever it is met.
+    """Return the message of an error for an id outside the vocabulary.
 
     >>> out_of_range(7, 4)
     'Token id 7 is out of range: there are 4 tokens, so ids run from 0 to 3.'
@@ -36,7 +36,7 @@ def check_ids(ids: NDArray[Any], num_tokens: int) -> None:
 def resolve_ids(
     selection: Any, num_tokens: int, index: Mapping[str, int] | Callable[[], Mapping[str, int]] | None = None
 ) -> NDArray[np.int64]:
-    """Turns tokens, ids, both mixed, or a boolean mask into ids.
+    """Resolve tokens, ids, both mixed, or a boolean mask to ids.
 
     >>> resolve_ids(["b", 0], 3, {"a": 0, "b": 1, "c": 2}).tolist()
     [1, 0]
@@ -46,21 +46,21 @@ def resolve_ids(
     Args:
         selection: a token, an id, an iterable of tokens and ids, or a boolean mask `(num_tokens,)`.
         num_tokens: number of ids.
-        index: token to id; or a function that returns it, called only where a token is named; None where ids have no
-            strings.
+        index: a mapping token -> id; or a function that returns it, called only for a selection with tokens; None for
+            ids without strings.
 
     Returns:
-        int64 `(num_selected,)` in the order and with the repeats of the selection; ascending for a mask or a set.
+        int64 `(num_selected,)` in the order of the selection, with its repetitions; ascending for a mask or a set.
 
     Raises:
-        TokenIdError: an id outside `[0, num_tokens)`.
-        UnknownTokenError: a token that is not in the index.
-        SplitError: a mask of another length, or what is neither token nor id.
+        TokenIdError: an id is outside `[0, num_tokens)`.
+        UnknownTokenError: a token is not in the index.
+        SplitError: a mask has another length, or an item is neither a token nor an id.
     """
     if isinstance(selection, (str, int, np.integer)) and not isinstance(selection, bool):
         selection = [selection]
     if isinstance(selection, (bytes, bytearray)) or not isinstance(selection, Iterable):
-        raise _no_selection(selection)
+        raise _invalid_selection(selection)
     if isinstance(selection, np.ndarray) and (selection.dtype.kind in "iub" or selection.ndim != 1):
         return _ids_of_array(selection, num_tokens)
     items = list(selection)
@@ -69,34 +69,37 @@ def resolve_ids(
         return _ids_of_array(np.array(items), num_tokens)
     for kind in kinds:
         if not issubclass(kind, (str, int, np.integer)) or kind is bool:
-            raise _no_selection(next(item for item in items if type(item) is kind))
+            raise _invalid_selection(next(item for item in items if type(item) is kind))
     if any(issubclass(kind, str) for kind in kinds):
         items = _ids_of_tokens(items, num_tokens, index() if callable(index) else index)
     ids = _ids_of_array(np.array(items, object), num_tokens)
     return np.sort(ids) if isinstance(selection, (set, frozenset)) else ids
 
 
-def _no_selection(item: Any) -> SplitError:
+def _invalid_selection(item: Any) -> SplitError:
     return SplitError(
-        f"Rows are named by tokens (str), ids (int) or a boolean mask. Received: {item!r} ({type(item).__name__})."
+        f"Rows must be selected by tokens (str), ids (int) or a boolean mask. Received: {item!r} of type "
+        f"{type(item).__name__}."
     )
 
 
 def _ids_of_tokens(items: list[Any], num_tokens: int, index: Mapping[str, int] | None) -> list[Any]:
     if index is None:
         token = next(item for item in items if isinstance(item, str))
-        raise UnknownTokenError(f"Token {token!r} cannot be looked up, as there is no vocabulary: name ids instead.")
+        raise UnknownTokenError(
+            f"Token {token!r} cannot be looked up, because there is no vocabulary. Pass ids instead."
+        )
     try:
         return [index[item] if isinstance(item, str) else item for item in items]
     except KeyError:
         token = next(item for item in items if isinstance(item, str) and item not in index)
         raise UnknownTokenError(
-            f"Token {token!r} is not among the {num_tokens} tokens of the vocabulary: check its spelling and case."
+            f"Token {token!r} is not among the {num_tokens} tokens of the vocabulary. Check its spelling and case."
         ) from None
 
 
 def _ids_of_array(array: NDArray[Any], num_tokens: int) -> NDArray[np.int64]:
-    """Ids of a mask or of integers of any width, compared before they are narrowed to int64."""
+    """Return the ids of a mask, or of integers of any width, which are checked before the cast to int64."""
     if array.ndim != 1 or (array.dtype == bool and len(array) != num_tokens):
         expected = f"one-dimensional; a mask has one value for each of the {num_tokens} tokens"
         raise SplitError(f"A selection of rows must be {expected}. Received: shape {array.shape}, {array.dtype}.")

@@ -1,4 +1,4 @@
-"""What a vocabulary is: tokens in id order, the ids that are no words, and what tokens are called in vector files."""
+"""The `Vocabulary`: tokens in id order, reserved ids, and the spellings of tokens in vector files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from splitembed.vocabulary.selections import resolve_ids
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """The tokens in id order, and the ids that are no ordinary words.
+    """The tokens in id order, the reserved ids, and the spellings of tokens in vector files.
 
     >>> from splitembed.vocabulary import read_vocabulary
     >>> vocabulary = read_vocabulary(["", "[UNK]", "sky", "red"])
@@ -22,8 +22,8 @@ class Vocabulary:
     >>> vocabulary.index["red"], vocabulary.is_ordinary.tolist()
     (3, [False, False, True, True])
 
-    A subword is looked for without its mark, and a continuation of a word is never looked for. `tokens` stay as they
-    are, and are what a split stores:
+    A subword is matched without its mark, and a continuation of a word is never matched. `tokens` are unchanged, and a
+    split stores them:
 
     >>> read_vocabulary(["play", "##ing"], marks="wordpiece").spellings
     ('play', None)
@@ -32,12 +32,12 @@ class Vocabulary:
         tokens: the tokens; `tokens[id]` belongs to `id`.
         padding: the id whose row is zero and frozen, or None.
         reserved: ids that never match a pretrained word: padding, `[UNK]`, out-of-vocabulary slots, blank lines,
-            special tokens, ids that no token has.
-        unknown: the id that stands for tokens outside the vocabulary, or None.
-        spellings: what each token is called in files of vectors, None for one that is no word; or None where tokens
-            are called what they are.
-        marks: the rule that made the spellings: "wordpiece", "metaspace", "byte-level" or "word-end"; None for none.
-        has_strings: False where ids have no strings; the tokens are then the decimal digits of the ids.
+            special tokens, ids without a token.
+        unknown: the id of tokens outside the vocabulary (OOV), or None.
+        spellings: the spelling of each token in vector files, None for a token that is not a word; None instead of a
+            tuple where all tokens are spelled as they are.
+        marks: the rule of the spellings: "wordpiece", "metaspace", "byte-level" or "word-end"; None without marks.
+        has_strings: False for ids without strings, whose tokens are the decimal digits of the ids.
     """
 
     tokens: tuple[str, ...]
@@ -55,11 +55,11 @@ class Vocabulary:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Token to id: of ids with the same token the first ordinary one, else the first reserved one."""
+        """The id of each token: of ids with the same token the first ordinary one, else the first reserved one."""
         backwards = range(self.num_tokens - 1, -1, -1)
         index = dict(zip(reversed(self.tokens), backwards, strict=True))
         if len(index) < self.num_tokens:
-            index.update((self.tokens[place], place) for place in backwards if place not in self.reserved)
+            index.update((self.tokens[token_id], token_id) for token_id in backwards if token_id not in self.reserved)
         return index
 
     @cached_property
@@ -71,7 +71,7 @@ class Vocabulary:
         return ordinary
 
     def ids(self, selection: Any) -> NDArray[np.int64]:
-        """Turns tokens, ids, both mixed, or a boolean mask into ids: `resolve_ids` with this vocabulary.
+        """Return the ids of a selection: tokens, ids, both mixed, or a boolean mask. See `resolve_ids`.
 
         >>> from splitembed.vocabulary import read_vocabulary
         >>> read_vocabulary(["sky", "red", "blue"]).ids(["blue", 0]).tolist()

@@ -1,4 +1,4 @@
-"""Tokens by their ids: a dict, a Keras `Tokenizer` or a gensim `Dictionary` goes in; tokens in id order come out."""
+"""Read tokens with ids: a dict, a Keras `Tokenizer` or a gensim `Dictionary`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VocabularyError
-from splitembed.vocabulary.found import Found, as_text, check_writable, with_defaults
+from splitembed.vocabulary.tokens import SourceTokens, as_text, check_writable, with_defaults
 
-_MOST_GAPS = 1_000_000  # ids without a token that are believed however few tokens there are: 100 MB of placeholders
+# Up to this number of ids, there may be any number of ids without a token: 100 MB of placeholders.
+_MAX_PLACEHOLDERS = 1_000_000
 
 
-def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> Found:
-    """Reads a dict token -> id, from 0 or from 1 without gaps.
+def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> SourceTokens:
+    """Read a dict token -> id, with ids from 0 or 1 without gaps.
 
     >>> from_word_index({"sky": 2, "red": 1, "sea": 3}, num_words=3).tokens
     ('', 'red', 'sky')
 
     Args:
-        word_index: the ids by their tokens.
+        word_index: a mapping token -> id.
         num_words: only ids below this are kept, as Keras's `Tokenizer` does; None keeps all.
 
     Raises:
-        VocabularyError: what is no token or no id; an id twice; gaps; or `num_words` keeps nothing.
+        VocabularyError: an invalid token or id; duplicate ids; gaps; or `num_words` keeps nothing.
     """
     tokens, ids = _checked(word_index)
     if num_words is not None:
@@ -32,27 +33,29 @@ def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None)
     order = np.argsort(ids, kind="stable")
     start = int(min(ids[order[0]], 1)) if tokens else 0
     _check_without_gaps(tokens, ids, order, start)
-    ordered = tuple(tokens[place] for place in order.tolist())
+    ordered = tuple(tokens[index] for index in order.tolist())
     return with_defaults(("", *ordered), slots=frozenset([0])) if start else with_defaults(ordered)
 
 
-def from_tokenizer(word_index: Mapping[Any, Any], num_words: int | None, oov_token: str | None, where: str) -> Found:
-    """Reads what a Keras `Tokenizer` knows: kept are the ids that it sends anything to, and id 0, its padding.
+def from_tokenizer(
+    word_index: Mapping[Any, Any], num_words: int | None, oov_token: str | None, where: str
+) -> SourceTokens:
+    """Read a Keras `Tokenizer`: the ids that its sequences can hold, and id 0, its padding.
 
     >>> from_tokenizer({"<OOV>": 1, "the": 2, "sky": 3}, num_words=3, oov_token="<OOV>", where="Tokenizer")[:3]
     (('', '<OOV>', 'the'), 0, 1)
 
     Args:
-        word_index: the ids by their tokens.
-        num_words: only ids below this, and the id of `oov_token`, are sent anything; None or 0 for all.
-        oov_token: the token to whose id goes what is not in `word_index`; None for none.
-        where: what to call the tokenizer in an error.
+        word_index: a mapping token -> id.
+        num_words: only ids below this, and the id of `oov_token`, are in its sequences; None or 0 for all.
+        oov_token: the token whose id stands for OOV tokens; None where these are left out.
+        where: the name of the tokenizer in messages.
 
     Raises:
-        VocabularyError: it was not fitted; what is no token or no id; or an id twice.
+        VocabularyError: the tokenizer was not fitted; an invalid token or id; or duplicate ids.
     """
     if not word_index:
-        raise VocabularyError(f"{where} has no tokens yet: call its fit_on_texts() first.")
+        raise VocabularyError(f"{where} has no tokens yet. Call its fit_on_texts() first.")
     _checked(word_index)
     limit = num_words or math.inf
     kept = {token: token_id for token, token_id in word_index.items() if token == oov_token or token_id < limit}
@@ -62,12 +65,12 @@ def from_tokenizer(word_index: Mapping[Any, Any], num_words: int | None, oov_tok
 
 
 def _with_padding(word_index: dict[Any, Any]) -> dict[Any, Any]:
-    """With "" for id 0, which a Keras `Tokenizer` gives to no word, unless the user gave it to one."""
+    """Add "" as id 0, which a Keras `Tokenizer` gives to no word, unless the user did."""
     return word_index if 0 in word_index.values() or "" in word_index else {"": 0, **word_index}
 
 
-def from_dictionary(dictionary: Any) -> Found:
-    """Reads a gensim `Dictionary` by its `token2id`; ids that filtering left without a token stay where they are.
+def from_dictionary(dictionary: Any) -> SourceTokens:
+    """Read a gensim `Dictionary` by its `token2id`. Ids whose token was filtered out get placeholders.
 
     >>> from types import SimpleNamespace
     >>> found = from_dictionary(SimpleNamespace(token2id={"sky": 2, "red": 0}))
@@ -75,48 +78,48 @@ def from_dictionary(dictionary: Any) -> Found:
     (('red', '[no token 1]', 'sky'), [1])
 
     Raises:
-        VocabularyError: what is no token or no id; an id twice; or ids of which most have no token.
+        VocabularyError: an invalid token or id; duplicate ids; or most ids have no token.
     """
     tokens, slots = fill_gaps(dictionary.token2id, type(dictionary).__name__)
     return with_defaults(tokens, slots=slots)
 
 
 def fill_gaps(word_index: Mapping[Any, Any], where: str) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Puts tokens in id order, with a placeholder, which is no token, at each id that none has.
+    """Return the tokens in id order, with a placeholder for each id without a token.
 
     >>> fill_gaps({"b": 2, "a": 0}, "vocab")
     (('a', '[no token 1]', 'b'), frozenset({1}))
 
     Args:
-        word_index: the ids by their tokens.
-        where: what to call the source in an error.
+        word_index: a mapping token -> id.
+        where: the name of the source in messages.
 
     Returns:
         The tokens, and the ids of the placeholders.
 
     Raises:
-        VocabularyError: what is no token or no id; an id twice; or ids of which most have no token.
+        VocabularyError: an invalid token or id; duplicate ids; or most ids have no token.
     """
     tokens, ids = _checked(word_index)
     num_tokens = int(ids.max()) + 1 if tokens else 0
-    if num_tokens > max(_MOST_GAPS, 10 * len(tokens)):
+    if num_tokens > max(_MAX_PLACEHOLDERS, 10 * len(tokens)):
         raise VocabularyError(
-            f"{where}: {tokens[int(ids.argmax())]!r} has the id {num_tokens - 1}, but there are only {len(tokens)} "
-            "tokens: most ids would have none. Number the tokens anew."
+            f"{where}: found {tokens[int(ids.argmax())]!r} with id {num_tokens - 1}, but only {len(tokens)} tokens; "
+            "expected a token for most ids. Renumber the tokens."
         )
     ordered: list[str | None] = [None] * num_tokens
     for token, token_id in zip(tokens, ids.tolist(), strict=True):
         if ordered[token_id] is not None:
             raise _same_id(ordered[token_id], token, token_id)
         ordered[token_id] = token
-    gaps = frozenset(place for place, token in enumerate(ordered) if token is None)
-    taken = word_index.keys()
-    return tuple(_placeholder(place, taken) if token is None else token for place, token in enumerate(ordered)), gaps
+    gaps = frozenset(token_id for token_id, token in enumerate(ordered) if token is None)
+    filled = (_placeholder(token_id, word_index) if token is None else token for token_id, token in enumerate(ordered))
+    return tuple(filled), gaps
 
 
-def _placeholder(token_id: int, taken: Any) -> str:
+def _placeholder(token_id: int, word_index: Mapping[Any, Any]) -> str:
     name = f"[no token {token_id}]"
-    while name in taken:
+    while name in word_index:
         name = f"[{name}]"
     return name
 
@@ -128,10 +131,12 @@ def _checked(word_index: Mapping[Any, Any]) -> tuple[tuple[str, ...], NDArray[np
 
 
 def _as_ids(tokens: Sequence[str], values: list[Any]) -> NDArray[np.int64]:
-    whole = {kind for kind in set(map(type, values)) if issubclass(kind, (int, np.integer)) and kind is not bool}
+    integer_types = {
+        kind for kind in set(map(type, values)) if issubclass(kind, (int, np.integer)) and kind is not bool
+    }
     limit = np.iinfo(np.int64).max
     for token, value in zip(tokens, values, strict=True):
-        if type(value) not in whole or not 0 <= value <= limit:
+        if type(value) not in integer_types or not 0 <= value <= limit:
             raise VocabularyError(
                 f"The id of token {token!r} must be an integer, 0 or more. "
                 f"Received: {value!r} of type {type(value).__name__}."
@@ -147,24 +152,26 @@ def _first_words(
     kept = np.flatnonzero(ids < num_words).tolist()
     if tokens and not kept:
         raise VocabularyError(
-            f"`num_words`={num_words} keeps no token: ids start at {ids.min()}, and only those below it are kept."
+            f"`num_words` must be above {ids.min()}, the smallest id, to keep any token. Received: {num_words}."
         )
-    return tuple(tokens[place] for place in kept), ids[kept]
+    return tuple(tokens[index] for index in kept), ids[kept]
 
 
 def _check_without_gaps(tokens: Sequence[str], ids: NDArray[Any], order: NDArray[Any], start: int) -> None:
     wrong = np.flatnonzero(ids[order] != np.arange(start, start + len(ids)))
     if not wrong.size:
         return
-    place = int(wrong[0])
-    token, token_id = tokens[order[place]], int(ids[order[place]])
-    if place and token_id == ids[order[place - 1]]:
-        raise _same_id(tokens[order[place - 1]], token, token_id)
+    index = int(wrong[0])
+    token, token_id = tokens[order[index]], int(ids[order[index]])
+    if index and token_id == ids[order[index - 1]]:
+        raise _same_id(tokens[order[index - 1]], token, token_id)
     raise VocabularyError(
-        f"No token has the id {start + place}; the next one, {token!r}, has {token_id}. Ids must run from 0 or 1 "
-        "without gaps: number the tokens anew, or pass a list with a token of your own for each gap."
+        f"Ids must run from 0 or 1 without gaps. Received: no token with id {start + index}, the next one, {token!r}, "
+        f"has {token_id}. Renumber the tokens, or pass a list with a placeholder for each gap."
     )
 
 
 def _same_id(first: str | None, second: str, token_id: int) -> VocabularyError:
-    return VocabularyError(f"Tokens {first!r} and {second!r} have the same id {token_id}.")
+    return VocabularyError(
+        f"Ids must be distinct. Received: the tokens {first!r} and {second!r} with the same id {token_id}."
+    )

@@ -1,4 +1,4 @@
-"""fastText .bin models made of byte literals, and a slow and simple reader of them, written from fastText's sources."""
+"""fastText .bin models made of byte literals, and a slow and simple reader of them, after fastText's sources."""
 
 import shutil
 import struct
@@ -28,7 +28,7 @@ def model_bytes(
     shape=None,
     output=None,
 ):
-    """The bytes of a model: `rows` holds one for each word, then for each bucket. `version=0` is the first format."""
+    """Return the bytes of a model whose `rows` are those of words, then of buckets. `version=0` is the first format."""
     rows = np.asarray(rows, "<f4").reshape(len(words) + bucket, -1)
     output = rows[: len(words)] if output is None else output
     dim, old = rows.shape[1], version == 0
@@ -44,7 +44,7 @@ def model_bytes(
 
 
 def hash_bytes(raw: bytes) -> int:
-    """FNV-1a over signed bytes: `Dictionary::hash`."""
+    """Return FNV-1a over signed bytes: `Dictionary::hash`."""
     state = 2166136261
     for byte in raw:
         signed = byte - 256 if byte > 127 else byte
@@ -53,7 +53,7 @@ def hash_bytes(raw: bytes) -> int:
 
 
 def ngrams_of(word: bytes, minn: int, maxn: int) -> list[bytes]:
-    """`Dictionary::computeSubwords`, line by line."""
+    """Return the n-grams of a word: `Dictionary::computeSubwords`, line by line."""
     word, found = b"<" + word + b">", []
     for i in range(len(word)):
         if word[i] & 0xC0 == 0x80:
@@ -70,7 +70,7 @@ def ngrams_of(word: bytes, minn: int, maxn: int) -> list[bytes]:
 
 
 def run_of(word: bytes, words, *, bucket, minn, maxn, first_format=False) -> list[int]:
-    """`Dictionary::getSubwords`: the rows whose mean is the word's vector."""
+    """Return the rows whose mean is the word's vector: `Dictionary::getSubwords`."""
     own = [words.index(word)] if word in words else []
     if word == b"</s>" and not first_format:
         return own
@@ -78,12 +78,12 @@ def run_of(word: bytes, words, *, bucket, minn, maxn, first_format=False) -> lis
 
 
 def vector_of(word: bytes, words, rows, **options) -> np.ndarray:
-    """`FastText::getWordVector`, in float64."""
+    """Return a word's vector in float64: `FastText::getWordVector`."""
     run = run_of(word, words, **options)
     return rows[run].mean(axis=0, dtype=np.float64) if run else np.zeros(rows.shape[1])
 
 
-# Any bytes but NUL; many with several bytes a character, or continuation bytes that continue nothing.
+# Any bytes but NUL; many with several bytes a character, or with stray continuation bytes.
 raw_words = st.one_of(
     st.binary(max_size=12).map(lambda raw: raw.replace(b"\0", b"")),
     st.text(max_size=8).map(lambda text: text.replace("\0", "").encode()),
@@ -95,7 +95,7 @@ options_of_ngrams = st.fixed_dictionaries(
 
 
 def fasttext_command(*arguments, stdin: str = "") -> str:
-    """Runs Debian's `fasttext`, or skips the test where it is not installed."""
+    """Run the command `fasttext`, or skip the test where it is not installed."""
     if shutil.which("fasttext") is None:
         pytest.skip("the command fasttext is not installed (Debian and Ubuntu: apt-get install fasttext)")
     done = subprocess.run(["fasttext", *map(str, arguments)], input=stdin, capture_output=True, text=True)
@@ -104,7 +104,7 @@ def fasttext_command(*arguments, stdin: str = "") -> str:
 
 
 def printed_vectors(path, words) -> np.ndarray:
-    """What `fasttext print-word-vectors` prints for words, 5 digits of each number."""
+    """Return the vectors that `fasttext print-word-vectors` prints, 5 digits of each number."""
     lines = fasttext_command("print-word-vectors", path, stdin="".join(f"{word}\n" for word in words)).splitlines()
     assert [line.split(" ")[0] for line in lines] == list(words)
     return np.array([line.split(" ")[1:-1] for line in lines], float)

@@ -1,4 +1,4 @@
-"""Every way in which a file of vectors can come, for the tests of all of them."""
+"""Packings of a file of vectors: plain, compressed, in a zip archive, or through standard input."""
 
 import bz2
 import functools
@@ -12,7 +12,7 @@ import zstandard
 
 
 def zipped(content=b"", name="vectors.txt", method=zipfile.ZIP_DEFLATED, **members) -> bytes:
-    """A zip archive of one file, or of several given by name."""
+    """Return a zip archive of one file, or of several given by name."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
         for each, data in (members or {name: content}).items():
@@ -33,7 +33,7 @@ PACKINGS = (*PACKERS, "standard input")
 
 
 class Delivery:
-    """Gives content to a reader, each time anew, under a name that says nothing or something else (CASES X3)."""
+    """A packing, which writes content under a name that says nothing about it, and returns a source to read."""
 
     def __init__(self, packing, folder, monkeypatch):
         self.packing, self._path, self._monkeypatch = packing, folder / "vectors.npy", monkeypatch
@@ -47,16 +47,16 @@ class Delivery:
 
 
 class _Pipe(io.RawIOBase):
-    """Gives a byte first, then a few thousand at a time, and cannot go back."""
+    """A pipe that gives one byte first, then a few thousand at a time, and cannot seek."""
 
     def __init__(self, content: bytes):
-        self._content, self._place = content, 0
+        self._content, self._position = content, 0
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        count = min(len(buffer), 5000 if self._place else 1, len(self._content) - self._place)
-        buffer[:count] = self._content[self._place : self._place + count]
-        self._place += count
+        count = min(len(buffer), 5000 if self._position else 1, len(self._content) - self._position)
+        buffer[:count] = self._content[self._position : self._position + count]
+        self._position += count
         return count

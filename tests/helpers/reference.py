@@ -1,4 +1,4 @@
-"""A slow and simple parser of text, written from the rules, to compare ours with, and strategies for both."""
+"""A slow and simple parser of text, written from the rules, as a reference for the readers, and strategies for both."""
 
 import re
 import struct
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 
 def parse_text(content: bytes, dim: int) -> dict[str, list[np.float32]]:
-    """The rows of a text without header: words in order, first come first kept."""
+    """Return the rows of a text without header: words in order, the first of duplicates kept."""
     rows = {}
     for line in content.removesuffix(b"\n").split(b"\n"):
         word, values = line.rstrip(b"\r \t"), []
@@ -21,18 +21,18 @@ def parse_text(content: bytes, dim: int) -> dict[str, list[np.float32]]:
 
 
 def f(*values: float) -> bytes:
-    """Packs little-endian float32."""
+    """Return numbers as little-endian float32."""
     return struct.pack(f"<{len(values)}f", *values)
 
 
 def table_of(vectors) -> dict[str, list[float]]:
-    """Words and rows as plain Python, to compare at a glance."""
+    """Return words and rows as plain Python objects."""
     assert vectors.vectors.dtype == np.float32 and vectors.vectors.shape[0] == len(vectors.words)
     return dict(zip(vectors.words, vectors.vectors.tolist(), strict=True))
 
 
 def same_table(vectors, expected: dict[str, list[np.float32]], dim: int) -> bool:
-    """Equal words in equal order, and equal bits of every value."""
+    """Return whether words, their order and the bits of every value are equal."""
     rows = np.array(list(expected.values()), np.float32).reshape(-1, dim)
     return list(vectors.words) == list(expected) and vectors.vectors.tobytes() == rows.tobytes()
 
@@ -47,7 +47,7 @@ number_texts = st.one_of(
     st.from_regex(r"[+-]?([0-9]{1,9}\.[0-9]{0,18}|\.[0-9]{1,18})([eE][+-]?[0-9])?", fullmatch=True).filter(str.isascii),
 ).map(str.encode)
 
-# Any bytes but LF, for LF ends the row; many of them are separators, line ends of others, or look like numbers.
+# Any bytes but LF, which ends a row; many are separators, other line ends, or look like numbers.
 words = st.one_of(
     st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b"")),
     st.text(max_size=6).map(lambda text: text.encode().replace(b"\n", b"")),
@@ -61,7 +61,7 @@ row_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\t\r\n"])
 
 @st.composite
 def texts(draw, dim: int):
-    """The content of a text without header, with or without an end of its last line."""
+    """Draw the content of a text without header, with or without the end of its last line."""
     lines = []
     for word in draw(st.lists(words, min_size=1, max_size=8)):
         numbers = draw(st.lists(number_texts, min_size=dim, max_size=dim))

@@ -116,7 +116,7 @@ def is_writable(word: str) -> bool:
         ("a\n", r"it holds '\n'"),
         ("\r", r"it holds '\r'"),
         ("a\0b", r"it holds '\x00'"),
-        ("the", "it came before, and readers keep its first row alone"),
+        ("the", "it is a duplicate, and readers keep only its first row"),
         ("\udcff", "it is not Unicode text: it holds a lone surrogate"),
         ("\ud800", "it is not Unicode text"),
         ("x" * (2**20 + 1), "it has 1048577 bytes, more than the 1048576 of a word"),
@@ -128,7 +128,7 @@ def test_words_that_cannot_stand_there_are_named(tmp_path, form, word, reason):
     shown = repr(word if len(word) < 80 else word[:80] + "...")
     with pytest.raises(VocabularyError) as caught:
         export_vectors(tmp_path / "v", vectors, format=form)
-    assert str(caught.value).startswith(f"Word 1, {shown}, cannot stand in a {form} file: {reason}")
+    assert str(caught.value).startswith(f"Word 1, {shown}, cannot be written to a {form} file: {reason}")
     assert not any(tmp_path.iterdir())
     assert export_vectors(tmp_path / "v", vectors, format=form, skip_unwritable=True) == [word]
     assert read_with_gensim(tmp_path / "v", form)[0] == ["the", "of"]
@@ -138,7 +138,7 @@ def test_a_byte_order_mark_would_not_come_back_where_it_starts_the_file(tmp_path
     vectors = WordVectors(["", "\ufeffthe", "\ufeff"], np.ones((3, 2), np.float32))
     with pytest.raises(VocabularyError, match=r"Word 0, ''.*, nor can 2 others: it is empty"):
         export_vectors(tmp_path / "v", vectors)
-    with pytest.raises(VocabularyError, match="None of 3 words can stand in a glove file"):
+    with pytest.raises(VocabularyError, match="None of 3 words can be written to a glove file"):
         export_vectors(tmp_path / "v", vectors, skip_unwritable=True)
     assert export_vectors(tmp_path / "v", vectors, format="word2vec", skip_unwritable=True) == [""]
     assert list(read_vectors(tmp_path / "v").words) == ["\ufeffthe", "\ufeff"]
@@ -248,7 +248,9 @@ def test_the_command_exports_folders_and_single_tables(split, tmp_path):
     out = str(tmp_path / "out.txt")
     for source in ("tables", "tables/trainable.h5"):
         refused = CliRunner().invoke(main, ["export", str(tmp_path / source), out])
-        assert refused.exit_code == 1 and refused.output.startswith("Error: Word 0, '', cannot stand in a glove file")
+        assert refused.exit_code == 1 and refused.output.startswith(
+            "Error: Word 0, '', cannot be written to a glove file"
+        )
         done = CliRunner().invoke(main, ["export", str(tmp_path / source), out, "--skip-unwritable"])
         assert done.exit_code == 0 and done.output == f"{out}: glove, 1 tokens left out: ''\n"
         same_bits(read_vectors(out).vectors, split.combine()[1:])

@@ -76,7 +76,7 @@ def test_an_id_out_of_range_is_told(wrong):
 
 @pytest.mark.parametrize("wrong", [[True], [1.0], True, None, b"cat", [[1]], [None], np.zeros(4, bool)])
 def test_what_names_no_tokens(wrong):
-    with pytest.raises(SplitError, match="Rows are named by|A selection of rows must be"):
+    with pytest.raises(SplitError, match="Rows must be selected by|A selection of rows must be"):
         plain(WORDS).chosen(wrong)
 
 

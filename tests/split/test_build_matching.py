@@ -154,7 +154,7 @@ def test_options_of_reading_are_accepted(tmp_path):
     path.write_text("the 1 inf\n")
     with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
         assert build(["the"], path, non_finite="zero").lookup([0]).tolist() == [[1.0, 0.0]]
-    with pytest.raises(VectorFormatError, match="dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match="expected dim=3"):
         build(["the"], path, dim=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'fallback'; options of reading are dim, format"):
         build(["the"], path, fallback=["lower"])

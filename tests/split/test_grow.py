@@ -160,7 +160,7 @@ BAD_CALLS = {
     "no text": (dict(tokens=[b"of"]), VocabularyError, "Tokens must be str"),
     "a number": (dict(tokens=3), SplitError, "`tokens` must be new tokens. Received: 3 "),
     "another rule": (dict(existing="keep"), SplitError, '`existing` must be "error" or "skip". Received: \'keep\''),
-    "another dim": (dict(source={"of": [1.0]}), VectorFormatError, "dim 1; dim=2 was asked for"),
+    "another dim": (dict(source={"of": [1.0]}), VectorFormatError, "dim 1; expected dim=2"),
     "no initializer": (dict(tokens=["zzz"], source=None, oov_initializer=3), SplitError, "The initializer must be"),
 }
 

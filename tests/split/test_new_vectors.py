@@ -141,7 +141,7 @@ def test_missing_tokens_with_one_row_keep_it_or_train_separately():
     [
         ({"missing": "drop"}, SplitError, "`missing` must be one of train, keep, error.*missing='drop'"),
         ({"newly_found": "train"}, SplitError, "`newly_found` one of keep, freeze.*newly_found='train'"),
-        ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; dim=2 was asked for"),
+        ({"source": {"the": [1.0, 2.0, 3.0]}}, VectorFormatError, "rows of dim 3; expected dim=2"),
         ({"fallbacks": ["loud"]}, SplitError, "loud"),
     ],
 )

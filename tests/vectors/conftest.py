@@ -1,19 +1,17 @@
-"""Files of vectors for tests, made of byte literals: plain and gzip, under names that say something else (CASES X3)."""
-
-import gzip
+"""Fixtures that make sources of vectors from bytes, under names that say nothing about the content (CASES X3)."""
 
 import pytest
 
 from tests.helpers.packings import PACKINGS, Delivery
 
 
-@pytest.fixture(params=["plain", "gzip"])
-def write(request, tmp_path):
-    """Writes bytes as a file and returns its path."""
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes bytes to a file and returns its path."""
 
     def write(content: bytes):
-        path = tmp_path / {"plain": "vectors.gz", "gzip": "vectors.txt"}[request.param]
-        path.write_bytes(content if request.param == "plain" else gzip.compress(content))
+        path = tmp_path / "vectors.gz"
+        path.write_bytes(content)
         return path
 
     return write
@@ -21,7 +19,7 @@ def write(request, tmp_path):
 
 @pytest.fixture
 def write_plain(tmp_path):
-    """Writes bytes as they are and returns the path."""
+    """Return a function that writes bytes to a file whose name says that it is plain, and returns its path."""
 
     def write(content: bytes):
         path = tmp_path / "vectors.txt"
@@ -31,7 +29,13 @@ def write_plain(tmp_path):
     return write
 
 
+@pytest.fixture
+def deliver(tmp_path, monkeypatch):
+    """Return a function that makes a plain file of bytes, and can be called repeatedly."""
+    return Delivery("plain", tmp_path, monkeypatch)
+
+
 @pytest.fixture(params=PACKINGS)
-def deliver(request, tmp_path, monkeypatch):
-    """Gives bytes to a reader in every packing there is, anew at each call."""
+def packed(request, tmp_path, monkeypatch):
+    """Return a function that makes a source of bytes in each packing, and can be called repeatedly."""
     return Delivery(request.param, tmp_path, monkeypatch)

@@ -1,6 +1,6 @@
-"""Every row of CASES.md's "Reading vector files", its whole kind, in every format and packing that it can occur in.
+"""Every row of CASES.md's "Reading vector files", in every format that it can occur in.
 
-The rows of a case are written in each format; what is read must be the same from all of them.
+The rows of a case are written in each format, and must be read back equal from all of them.
 """
 
 import tracemalloc
@@ -24,7 +24,7 @@ ROWS = {"the": [0.1, 0.2], "of": [0.3, 0.4], "to": [-0.5, 1.25]}
 
 
 def encode(format, rows, num_rows=None, dim=2):  # noqa: A002
-    """Rows, a dict or a list of pairs, as a file: the same words and, where they are exact in float16, values."""
+    """Return a dict or a list of pairs as a file. Values that are exact in float16 are the same in all formats."""
     pairs = list(rows.items()) if isinstance(rows, dict) else list(rows)
     pairs = [(word if isinstance(word, bytes) else word.encode(), values) for word, values in pairs]
     header = b"%d %d\n" % (len(pairs) if num_rows is None else num_rows, dim)
@@ -40,17 +40,27 @@ def encode(format, rows, num_rows=None, dim=2):  # noqa: A002
 
 
 def stored(format, rows):  # noqa: A002
-    """What a reader must give: float32 of what the format can hold of the values."""
+    """Return the expected rows: the values, rounded to the dtype of the format and then to float32."""
     dtype = "float64" if format in TEXT else format.partition("-")[0]
     pairs = rows.items() if isinstance(rows, dict) else rows
     return {word: np.array(values, dtype).astype(np.float32).tolist() for word, values in pairs}
 
 
 def check(deliver, content, expected, **options):
-    """Reads all, and reads for a vocabulary, which must give the same rows."""
+    """Assert the rows of a reading of all words, and of a reading for a vocabulary."""
     assert table_of(read_vectors(deliver(content), **options)) == expected
-    wanted = [*list(expected)[1:], "unheard of"]
+    wanted = [*list(expected)[1:], "unknown word"]
     assert table_of(read_vectors(deliver(content), wanted, **options)) == dict(list(expected.items())[1:])
+
+
+@pytest.mark.parametrize("format", ["word2vec", "float32"])
+def test_every_packing_gives_the_same_rows(packed, format):  # noqa: A002
+    content, texts = suspicious(format)
+    check(packed, encode(format, ROWS), stored(format, ROWS), strict=True)
+    with pytest.warns(VectorFileWarning) as caught:
+        vectors = read_vectors(packed(content), non_finite="zero")
+    assert all(each in str(caught[0].message) for each in texts)
+    assert table_of(vectors) == {"the": [1, 0], "of": [3, 4], "\udcff": [7, 0], **GOOD}
 
 
 WORDS = {
@@ -89,12 +99,13 @@ def test_H1_B1_the_same_rows_from_every_format(deliver, format):  # noqa: A002
 
 @pytest.mark.parametrize("format", HEADERS)
 @pytest.mark.parametrize("num_rows", [0, 2, 4, 10**15])
-def test_H2_a_header_that_counts_wrong(deliver, format, num_rows):  # noqa: A002
+def test_H2_a_wrong_header_count_gives_a_warning(deliver, format, num_rows):  # noqa: A002
     content = encode(format, ROWS, num_rows)
     message = rf"header says {num_rows} rows, the file holds 3 \(first: line 1\)\. read_vectors"
     with pytest.warns(VectorFileWarning, match=message) as caught:
         check(deliver, content, stored(format, ROWS))
-    assert len(caught) == 2  # one for each reading
+    # One for each reading.
+    assert len(caught) == 2
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match=f"line 1: found header says {num_rows} rows"):
             read_vectors(deliver(content), vocabulary, strict=True)
@@ -109,13 +120,14 @@ def test_a_header_is_never_trusted_with_an_allocation(deliver, format, dim):  # 
         read_vectors(deliver(content))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 12_000_000  # bytes: buffers, and what xz takes
+    # Bytes of buffers.
+    assert peak < 12_000_000
 
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_H5_another_dim_than_asked_for(deliver, format, vocabulary):  # noqa: A002
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+def test_H5_another_dim_is_refused(deliver, format, vocabulary):  # noqa: A002
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         read_vectors(deliver(encode(format, ROWS)), vocabulary, dim=3)
 
 
@@ -149,7 +161,8 @@ def test_B3_words_that_are_not_utf8(deliver, format):  # noqa: A002
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_X4_byte_order_mark_and_crlf(deliver, format, end):  # noqa: A002
     content = encode(format, ROWS)
-    content = content.replace(b"\n", end, -1 if format in TEXT else 1)  # records are no lines, but their header is
+    # Of a binary file, only the header is a line.
+    content = content.replace(b"\n", end, -1 if format in TEXT else 1)
     check(deliver, b"\xef\xbb\xbf" + content, stored(format, ROWS))
 
 
@@ -159,7 +172,7 @@ def test_Y1_the_first_of_two_wins(deliver, format):  # noqa: A002
     for vocabulary in (None, list(ROWS)):
         with pytest.warns(VectorFileWarning) as caught:
             assert table_of(read_vectors(deliver(content), vocabulary)) == stored(format, ROWS)
-        assert len(caught) == 1 and ": words that came again, first row kept: 1 (first: " in str(caught[0].message)
+        assert len(caught) == 1 and ": duplicate words, first row kept: 1 (first: " in str(caught[0].message)
         assert "header" not in str(caught[0].message)
 
 
@@ -181,7 +194,7 @@ NUM_ROWS = 100_000
 
 
 def many_rows(format):  # noqa: A002
-    """100,000 rows of dim 50, a hundred of them distinct, and what a reader must give for each of these."""
+    """Return 100,000 rows of dim 50, a hundred of them distinct, and the expected rows of these."""
     values = np.round(np.random.default_rng(0).normal(0, 0.4, (100, 50)), 3).tolist()
     rows = [encode(format, [("@", row)], dim=50).partition(b"@")[2] for row in values]
     header = b"" if format == "glove" else b"%d 50\n" % NUM_ROWS
@@ -207,28 +220,30 @@ def test_M1_peak_memory_follows_the_vocabulary(tmp_path, monkeypatch, format):  
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("vocabulary", [None, ["the"]])
-def test_cut_short_at_any_byte_is_told_or_the_rows_are_right(tmp_path, monkeypatch, format, vocabulary):  # noqa: A002
+def test_a_file_cut_short_at_any_byte_gives_an_error_a_warning_or_whole_rows(tmp_path, monkeypatch, format, vocabulary):  # noqa: A002
     deliver = Delivery("plain", tmp_path, monkeypatch)
     content, whole = encode(format, ROWS), stored(format, ROWS)
     records = [len(encode(format, dict(list(ROWS.items())[:number]), 3)) for number in range(len(ROWS))]
     for num_bytes in range(len(content) - 1):
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 found = table_of(read_vectors(deliver(content[:num_bytes]), vocabulary))
             except VectorFormatError:
                 continue
-        is_end = num_bytes in records or num_bytes + 1 in records  # of a row, or but for its LF
+        # The end of a row, with or without its LF.
+        is_end = num_bytes in records or num_bytes + 1 in records
         if format == "glove" and num_bytes in records:
-            assert not told  # nothing can tell: no header, and every line has its end
+            # Undetectable: there is no header, and every line is complete.
+            assert not caught
         else:
-            assert told, content[:num_bytes]
+            assert caught, content[:num_bytes]
         if is_end or format in BINARY:
             assert all(whole[word] == row for word, row in found.items())
 
 
 @pytest.mark.parametrize("format", TEXT)
-def test_a_last_number_that_is_cut_short_is_a_doubt(tmp_path, monkeypatch, format):  # noqa: A002
+def test_a_last_line_without_its_end_gives_a_warning(tmp_path, monkeypatch, format):  # noqa: A002
     content = encode(format, ROWS)[: -3 if format == "fasttext-vec" else -2]
     deliver = Delivery("plain", tmp_path, monkeypatch)
     for vocabulary in (None, ["the"]):
@@ -237,13 +252,14 @@ def test_a_last_number_that_is_cut_short_is_a_doubt(tmp_path, monkeypatch, forma
             read_vectors(deliver(content), vocabulary)
         with pytest.raises(VectorFormatError, match=rf"line {line}: found a last line without its line end"):
             read_vectors(deliver(content), vocabulary, strict=True)
-    for packing in ("gzip", "bzip2", "xz", "Zstandard", "zip"):  # they say where the content ends
+    # These packings detect missing content.
+    for packing in ("gzip", "bzip2", "xz", "Zstandard", "zip"):
         assert len(read_vectors(Delivery(packing, tmp_path, monkeypatch)(content), strict=True)) == 3
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["word2vec", "float32"])
 @pytest.mark.parametrize("packing", [*PACKERS][1:])
-def test_packed_data_that_is_cut_short_at_any_byte_is_told(tmp_path, monkeypatch, format, packing):  # noqa: A002
+def test_packed_data_cut_short_at_any_byte_is_refused(tmp_path, monkeypatch, format, packing):  # noqa: A002
     packed = PACKERS[packing](encode(format, ROWS))
     path = tmp_path / "vectors"
     for num_bytes in range(1, len(packed)):
@@ -252,54 +268,54 @@ def test_packed_data_that_is_cut_short_at_any_byte_is_told(tmp_path, monkeypatch
             read_vectors(path)
 
 
-# Doubts
+# Warnings
 
 
-def doubtful(format):  # noqa: A002
-    """Content with two doubts or more of each kind, and what is to be told of each, with its first place."""
+def suspicious(format):  # noqa: A002
+    """Return content with every kind of suspicious content twice or more, and the expected text of each warning."""
     pairs = [("the", [1, np.nan]), ("of", [3, 4]), ("the", [5, 6]), (b"\xff", [7, np.inf]), ("of", [8, 9])]
     content = encode(format, [*pairs, *GOOD.items()], 9)
     the = content.index(b"the ")
-    places = [f"byte {place}" for place in (the, content.index(b"the ", the + 1), content.index(b"\xff "))]
+    positions = [f"byte {position}" for position in (the, content.index(b"the ", the + 1), content.index(b"\xff "))]
     first = 1 if format == "glove" else 2
     if format in TEXT:
         content = content.replace(b"the ", b"\nthe ")
-        places = [f"line {first + 1}", f"line {first + 4}", f"line {first + 5}"]
-    told = [
-        f"words that came again, first row kept: 2 (first: {places[1]})",
-        f"words that are not valid UTF-8, kept with their bytes escaped: 1 (first: {places[2]})",
-        f"values that are not finite, replaced by 0: 2 (first: {places[0]})",
+        positions = [f"line {first + 1}", f"line {first + 4}", f"line {first + 5}"]
+    texts = [
+        f"duplicate words, first row kept: 2 (first: {positions[1]})",
+        f"words that are not valid UTF-8, kept with their bytes escaped: 1 (first: {positions[2]})",
+        f"values that are not finite, replaced by 0: 2 (first: {positions[0]})",
     ]
     if format in TEXT:
-        told.append(f"blank lines, skipped: 2 (first: line {first})")
+        texts.append(f"blank lines, skipped: 2 (first: line {first})")
     if format != "glove":
-        told.append("header says 9 rows, the file holds 15 (first: line 1)")
-    return content, told
+        texts.append("header says 9 rows, the file holds 15 (first: line 1)")
+    return content, texts
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_each_kind_of_doubt_is_told_once_with_its_count_and_first_place(deliver, format):  # noqa: A002
-    content, told = doubtful(format)
+def test_one_warning_lists_each_kind_with_its_count_and_first_position(deliver, format):  # noqa: A002
+    content, texts = suspicious(format)
     with pytest.warns(VectorFileWarning) as caught:
         vectors = read_vectors(deliver(content), non_finite="zero")
     assert len(caught) == 1 and caught[0].filename == __file__
     message = str(caught[0].message)
-    assert all(f": {each}" in message or f"; {each}" in message for each in told), message
-    assert message.count(" (first: ") == len(told) and message.endswith(
+    assert all(f": {each}" in message or f"; {each}" in message for each in texts), message
+    assert message.count(" (first: ") == len(texts) and message.endswith(
         ". read_vectors(..., strict=True) refuses each."
     )
     assert table_of(vectors) == {"the": [1, 0], "of": [3, 4], "\udcff": [7, 0], **GOOD}
 
 
-KINDS = {"again": FORMATS, "UTF-8": FORMATS, "finite": FORMATS, "blank": TEXT, "header": HEADERS}
+KINDS = {"duplicate": FORMATS, "UTF-8": FORMATS, "finite": FORMATS, "blank": TEXT, "header": HEADERS}
 
 
 @pytest.mark.parametrize(("kind", "format"), [(kind, each) for kind, formats in KINDS.items() for each in formats])
-def test_each_kind_of_doubt_alone_is_an_error_when_strict(deliver, format, kind):  # noqa: A002
-    doubtful_row = {"again": ("the", [5, 6]), "UTF-8": (b"\xff", [5, 6]), "finite": ("at", [5, np.nan])}.get(kind)
-    pairs = [*ROWS.items(), *GOOD.items(), *([doubtful_row] if doubtful_row else [])]
+def test_each_kind_of_suspicious_content_is_an_error_when_strict(deliver, format, kind):  # noqa: A002
+    suspicious_row = {"duplicate": ("the", [5, 6]), "UTF-8": (b"\xff", [5, 6]), "finite": ("at", [5, np.nan])}.get(kind)
+    pairs = [*ROWS.items(), *GOOD.items(), *([suspicious_row] if suspicious_row else [])]
     content = encode(format, pairs, 9 if kind == "header" else None)
     if kind == "blank":
         content = content.replace(b"of ", b" \nof ")
-    with pytest.raises(VectorFormatError, match=rf"(line|byte) \d+: found .*{kind}.*; expected no doubt"):
+    with pytest.raises(VectorFormatError, match=rf"(line|byte) \d+: found .*{kind}.*; expected none"):
         read_vectors(deliver(content), strict=True, non_finite="zero")

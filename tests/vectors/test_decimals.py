@@ -1,4 +1,4 @@
-"""Numbers: every value is that of Python's float, bit for bit, and what is no decimal number is named."""
+"""Decimal numbers: every value is that of Python's float, bit for bit, and an invalid number is named."""
 
 import numpy as np
 import pytest
@@ -35,19 +35,19 @@ def test_edges(field):
 
 
 @pytest.mark.parametrize("field", NO_NUMBERS)
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_is_no_number_is_named(field, place):
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_invalid_number_is_named(field, index):
     fields = [b"0.5", b"-1.25"]
-    fields.insert(place, field)
+    fields.insert(index, field)
     with pytest.raises(NotANumberError) as caught:
         parse_decimals(b" ".join(fields))
-    assert (caught.value.index, caught.value.field) == (place, field)
+    assert (caught.value.index, caught.value.field) == (index, field)
 
 
 @given(
     st.lists(st.one_of(number_texts, st.text("0123456789+-.eE", max_size=6).map(str.encode)), min_size=1, max_size=8)
 )
-def test_number_or_not_is_what_float_says(fields):
+def test_numbers_are_those_of_float(fields):
     def is_number(field):
         try:
             float(field.decode())

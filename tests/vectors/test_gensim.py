@@ -95,7 +95,7 @@ def test_real_pickles_that_the_user_trusts(name):
 
 
 @pytest.mark.parametrize("name", ["word2vec_pre_kv_py2", "ft_kv_3.6.0.model.gz", "lee_fasttext"])
-def test_real_pickles_that_gensim_cannot_load_any_more(name):
+def test_real_pickles_that_gensim_cannot_load_are_refused(name):
     with pytest.raises(VectorFormatError, match=f"{name}: found a pickle that cannot be loaded here"):
         read_vectors(DATA / name, allow_pickle=True)
 

@@ -1,4 +1,4 @@
-"""Peak memory of reading a file for a vocabulary: it follows the vocabulary, not the file, in a process of its own."""
+"""Peak memory of reading a file for a vocabulary, in another process: it follows the vocabulary, not the file."""
 
 import json
 import subprocess
@@ -26,17 +26,17 @@ before, start = resident(), time.perf_counter()
 vectors = read_vectors(path, wanted, progress=False)
 seconds = time.perf_counter() - start
 assert vectors.words == wanted
-places = [0, num_wanted // 2, num_wanted - 1]
+positions = [0, num_wanted // 2, num_wanted - 1]
 print(json.dumps({
     "peak": resident()["VmHWM"] - before["VmRSS"],
     "seconds": seconds,
-    "rows": vectors.vectors[places].tolist(),
+    "rows": vectors.vectors[positions].tolist(),
 }))
 """
 
 
 def write_glove(path, num_rows):
-    """GloVe text of distinct words and 100 distinct rows, half a gigabyte in a second."""
+    """Write GloVe text of distinct words and 100 distinct rows, half a gigabyte a second."""
     with path.open("w") as file:
         for start in range(0, num_rows, 10_000):
             file.write("".join(f"word{number}{ENDS[number % 100]}" for number in range(start, start + 10_000)))
@@ -44,13 +44,13 @@ def write_glove(path, num_rows):
 
 
 def read_apart(path, step, num_wanted):
-    """Reads every `step`-th row in another process; returns what memory grew by at most, in bytes, and the seconds."""
+    """Read every `step`-th row in another process, and return the peak growth of memory in bytes, and the seconds."""
     command = [sys.executable, "-c", READING, str(path), str(step), str(num_wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    places = [0, num_wanted // 2, num_wanted - 1]
-    expected = [[float(np.float32(value)) for value in VALUES[step * place % 100]] for place in places]
+    positions = [0, num_wanted // 2, num_wanted - 1]
+    expected = [[float(np.float32(value)) for value in VALUES[step * position % 100]] for position in positions]
     assert told["rows"] == expected
     return told["peak"], told["seconds"]
 
@@ -65,7 +65,8 @@ def test_60_MB_for_1000_words(tmp_path, packing):
     assert len(content) > 60_000_000
     path.write_bytes(PACKERS[packing](content) if packing != "gzip" else PACKERS[packing](content, 1))
     peak, _ = read_apart(path, 149, 1000)
-    assert peak < 30_000_000  # half the file; measured, 13 MB: chunks of 1 MB on their way through the threads
+    # Half the file. Measured: 13 MB, for chunks of 1 MB in the threads.
+    assert peak < 30_000_000
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""One door to every source: the same table in every container, in memory that follows the vocabulary."""
+"""Reading of any source: the same table from every container, in memory that follows the vocabulary."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.accuracy.memory import anonymous_bytes
-from splitembed.vectors import VectorSource, WordVectors, iter_vectors, read_shared_vectors, read_vectors
+from splitembed.vectors import VectorSource, iter_vectors, read_vectors
 from splitembed.vectors.save_frozen import save_frozen
 from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
@@ -63,7 +63,7 @@ def tensors(folder, words, matrix):
 
 def spacy(folder, words, matrix):
     msgpack = pytest.importorskip("msgpack")
-    from splitembed.vectors.pairs.spacy_strings import keys_of
+    from splitembed.vectors.pairs.spacy_keys import keys_of
 
     with open(folder / "vectors", "wb") as file:
         np.save(file, matrix)
@@ -88,7 +88,7 @@ def test_every_container_gives_the_same_table(tmp_path, container):
 
 @pytest.mark.parametrize("container", [npy, npz, hdf5, tensors, spacy])
 @given(data=st.data())
-def test_any_words_and_rows_come_back(tmp_path_factory, container, data):
+def test_any_words_and_rows_are_read_back(tmp_path_factory, container, data):
     letters = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]), min_size=1, max_size=5)
     words = data.draw(
         st.lists(letters.filter(lambda word: word[0] not in "\ufeff{"), min_size=1, max_size=9, unique=True)
@@ -116,7 +116,8 @@ def test_a_fasttext_model_brings_its_subwords_where_it_is_a_file():
         assert read_vectors(file).subwords is None
 
 
-LARGE = (100_000, 256)  # 102 MB of float32
+# 102 MB of float32.
+LARGE = (100_000, 256)
 CODE = """
 import sys
 import numpy as np
@@ -163,19 +164,12 @@ def large(tmp_path_factory):
 )
 def test_M1_peak_memory_follows_the_vocabulary(large, words, matrix, datasets):
     growth = int(run_fresh(CODE, large / words if words else "", large / matrix, datasets))
-    assert growth < 25 << 20, growth  # blocks of 4 MB and the words; the matrix has 98 MB
+    # Blocks of 4 MB and the words; the matrix has 98 MB.
+    assert growth < 25 << 20, growth
 
 
-def test_tables_are_the_same_whatever_the_block(tmp_path, monkeypatch):
+def test_the_block_size_does_not_change_the_table(tmp_path, monkeypatch):
     source = hdf5(tmp_path, WORDS, MATRIX)
     monkeypatch.setattr("splitembed.vectors.pairs.rows.NUM_BLOCK_ROWS", 2)
     assert table_of(read_vectors(source)) == dict(zip(WORDS, MATRIX.tolist(), strict=True))
     assert [len(block.words) for block in iter_vectors(source)] == [2, 2, 1]
-
-
-def test_only_what_shares_rows_is_read_for_its_shared_rows(tmp_path):
-    for container in (text, npy, hdf5):
-        assert read_shared_vectors(container(tmp_path, WORDS, MATRIX)) is None
-    assert read_shared_vectors(({"red": 1, "sky": 2}, MATRIX[:3])) is None  # row 0 is padding
-    shared = WordVectors(["a", "b"], MATRIX[:1], row_of=np.array([0, 0]))
-    assert read_shared_vectors(shared).row_of.tolist() == [0, 0]

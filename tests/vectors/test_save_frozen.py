@@ -16,7 +16,7 @@ from splitembed.tables import open_frozen, write_frozen
 from splitembed.tables.spool import Spool
 from splitembed.vectors import VectorSource, WordVectors, read_vectors
 from splitembed.vectors.save_frozen import save_frozen
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 
 WORDS = ["the", "at me@x.org", "\u3000"]
 ROWS = np.array([[0.5, 2.0], [3.0, 0.1], [5.0, -6.0]], np.float32)
@@ -71,7 +71,7 @@ def test_low_precision(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"the 1 2\nof 3 x\n", b"the 1 nan\n", b"", gzip.compress(TEXT, mtime=0)[:-4]])
-def test_what_cannot_be_read_leaves_nothing_behind(tmp_path, content):
+def test_a_failed_reading_leaves_no_file(tmp_path, content):
     (tmp_path / "vectors.txt").write_bytes(content)
     (tmp_path / "tables").mkdir()
     with pytest.raises(VectorFormatError):
@@ -91,21 +91,21 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
         append(spool, numbers)
 
     monkeypatch.setattr(Spool, "append", fill_the_disk)
-    monkeypatch.setattr(streams, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(compressions, "CHUNK_BYTES", 1000)
     with pytest.raises(OSError, match="No space left"):
         save_frozen(tmp_path / "tables" / "frozen.h5", path)
     assert list((tmp_path / "tables").iterdir()) == []
     assert not any(thread.name.startswith("splitembed") for thread in threading.enumerate())
 
 
-def test_doubts_are_told_or_refused(tmp_path):
+def test_suspicious_content_gives_a_warning_or_an_error(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"3 2\nthe 1 nan\nthe 3 4\n")
-    with pytest.warns(VectorFileWarning, match=r"came again.*replaced by 0.*header says 3") as caught:
+    with pytest.warns(VectorFileWarning, match=r"duplicate words.*replaced by 0.*header says 3") as caught:
         table = save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero")
     assert len(caught) == 1 and table.vectors.tolist() == [[1, 0], [0, 0]]
     with pytest.raises(VectorFormatError, match="strict=True"):
         save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", non_finite="zero", strict=True)
-    with pytest.raises(VectorFormatError, match="dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match="dim 2; expected dim=3"):
         save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt", dim=3)
 
 
@@ -115,7 +115,8 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
 
 
 def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "CHUNK_BYTES", 1 << 18)  # so that a table of 48 MB is much, for any number of threads
+    # So that a table of 48 MB is large for any number of threads.
+    monkeypatch.setattr(compressions, "CHUNK_BYTES", 1 << 18)
     path = tmp_path / "vectors.txt"
     numbers = " ".join(["0.123456"] * 300)
     path.write_text("".join(f"w{number} {numbers}\n" for number in range(40_000)))
@@ -144,7 +145,7 @@ def test_options_of_reading_reach_the_reader(tmp_path):
     with pytest.warns(VectorFileWarning, match="replaced by 0: 1 "):
         table = save_frozen(tmp_path / "t.h5", source)
     assert table.vectors.tolist() == [[1, 2], [1, 0], [0, 0]] and table.source == "v.txt"
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         save_frozen(tmp_path / "t.h5", tmp_path / "v.txt", dim=3)
 
 

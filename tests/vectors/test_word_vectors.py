@@ -1,4 +1,4 @@
-"""Blocks put together: order, alignment, and no row held twice; rows of a table that are widened only where needed."""
+"""Joined blocks: order, alignment, no row held twice; rows of a table are widened only when needed."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def some_blocks():
 
 
 @pytest.mark.parametrize("most_rows", [10, 11, 1_000_000])
-def test_blocks_are_stacked_in_order_as_they_come(most_rows):
+def test_blocks_are_joined_in_order(most_rows):
     words, vectors = stack_blocks(iter(some_blocks()), most_rows)
     assert words == WORDS
     assert np.array_equal(vectors, ROWS) and vectors.ctypes.data % 64 == 0
@@ -34,7 +34,7 @@ def test_blocks_are_gathered_in_order_and_let_go():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
-def test_rows_of_a_table_are_widened_where_they_are_asked_for(tmp_path, dtype):
+def test_only_requested_rows_of_a_table_are_widened(tmp_path, dtype):
     stored, scale = encode_rows(ROWS, dtype)
     write_frozen(tmp_path / "frozen.h5", stored, words=WORDS, scale=scale)
     table = open_frozen(tmp_path / "frozen.h5")

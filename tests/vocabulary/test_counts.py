@@ -1,4 +1,4 @@
-"""Counts by token or in id order come in id order; what is no count is refused."""
+"""Counts by token or in id order are aligned with the vocabulary; invalid counts are refused."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -31,20 +31,20 @@ VOCABULARY = read_vocabulary(["", "[UNK]", "the", "sky"])
         (SimpleNamespace(to_dict=lambda: {"sky": 2}), [0, 0, 0, 2]),
     ],
 )
-def test_whole_counts_come_in_id_order(counts, expected):
+def test_integer_counts_are_returned_in_id_order(counts, expected):
     result = align_counts(counts, VOCABULARY)
     assert result.dtype == np.int64
     assert result.tolist() == expected
 
 
 @pytest.mark.parametrize("counts", [{"the": 0.5}, [0.0, 0.0, 0.5, 0.0], np.array([0, 0, 0.5, 0], np.float16)])
-def test_weights_stay_fractions(counts):
+def test_weights_are_float64(counts):
     result = align_counts(counts, VOCABULARY)
     assert result.dtype == np.float64
     assert result.tolist() == [0, 0, 0.5, 0]
 
 
-def test_counts_of_duplicate_lines_go_to_each(tmp_path):
+def test_every_duplicate_line_has_the_count(tmp_path):
     vocabulary = read_vocabulary(write(tmp_path, b"a\nb\na\n"), keep_lines=True)
     assert align_counts({"a": 3}, vocabulary).tolist() == [3, 0, 3]
 
@@ -65,7 +65,7 @@ def test_counting_adds_nothing_to_a_default_dict():
         ({"sky": -1}, "The count of token 'sky' .id 3. must be 0 or more. Received: -1"),
         ([0, 0, np.nan, 0], "The count of token 'the' .id 2. must be 0 or more. Received: nan"),
         ({"the": np.inf}, "The count of token 'the' .id 2. must be 0 or more. Received: inf"),
-        ({3: 2}, "`counts` must be by token .str.. Received: keys of type int. Counts by id go in an array"),
+        ({3: 2}, "`counts` must have tokens .str. as keys. Received: keys of type int. Pass counts by id as an array"),
         ({b"sky": 2}, "keys of type bytes"),
         ({"sky": "2"}, "`counts` must be numbers"),
         ([True, False, True, True], "`counts` must be numbers that int64 or float64 hold. Received: dtype bool"),
@@ -85,7 +85,7 @@ def test_counts_whose_sum_overflows_are_refused(counts):
 
 
 @pytest.mark.parametrize("counts", ["corpus.txt", {"The": 3, "Of": 1}])
-def test_counts_that_count_something_else_are_refused(counts):
-    with pytest.raises(VocabularyError, match="Count the tokens of a text with|none of them of the vocabulary: 'The'"):
+def test_counts_of_other_tokens_are_refused(counts):
+    with pytest.raises(VocabularyError, match="Count the tokens of a text with|other tokens, such as 'The'"):
         align_counts(counts, read_vocabulary(["the", "of"]))
     assert align_counts({}, read_vocabulary(["the"])).tolist() == [0]

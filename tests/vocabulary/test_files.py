@@ -1,4 +1,4 @@
-"""Files of tokens: lines as they are, JSON by its content, and what is refused by name."""
+"""Files of tokens: lines as they are, JSON by its content, and other files are refused by name."""
 
 import errno
 import json
@@ -28,13 +28,13 @@ def test_C5_line_ends_and_byte_order_mark(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\n\nb\n", "vocabulary.txt, line 2: a blank line"),
-        (b"\na\n\nb\n", "vocabulary.txt, line 3: a blank line"),
-        (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: a blank line"),
-        (b"a\nb\n\n", "vocabulary.txt, line 3: a blank line"),
-        (b"a\nb\na\n", "vocabulary.txt, line 3: the token 'a' again, first at 1"),
+        (b"a\n\nb\n", "vocabulary.txt, line 2: found a blank line"),
+        (b"\na\n\nb\n", "vocabulary.txt, line 3: found a blank line"),
+        (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: found a blank line"),
+        (b"a\nb\n\n", "vocabulary.txt, line 3: found a blank line"),
+        (b"a\nb\na\n", "vocabulary.txt, line 3: found the token 'a' of line 1 again"),
         (b"", "The vocabulary is empty"),
-        (b"\x1f\x8b\x08\x00", "gzip data, where a UTF-8 text file"),
+        (b"\x1f\x8b\x08\x00", "found gzip data; expected a UTF-8 text file"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
         ("a\nb\n".encode("utf-16"), "UTF-16 text"),
@@ -45,7 +45,7 @@ def test_C5_refused_files(tmp_path, content, message):
         read_vocabulary(write(tmp_path, content))
 
 
-def test_C5_ids_equal_line_numbers_where_asked(tmp_path):
+def test_C5_keep_lines_makes_ids_line_numbers(tmp_path):
     vocabulary = read_vocabulary(write(tmp_path, b"a\n\nb\na\n"), keep_lines=True)
     assert vocabulary.tokens == ("a", "", "b", "a")
     assert vocabulary.is_ordinary.tolist() == [True, False, True, True]
@@ -70,36 +70,36 @@ LINES = st.binary(min_size=1, max_size=6).filter(lambda raw: b"\n" not in raw an
 
 
 @given(st.lists(LINES, unique=True, max_size=10), st.sampled_from([b"\n", b"\r\n"]))
-def test_any_bytes_of_a_file_are_the_words_of_a_vector_file(tmp_path_factory, lines, end):
+def test_any_bytes_are_read_as_in_a_vector_file(tmp_path_factory, lines, end):
     lines = [b"start", *(line for line in lines if line != b"start")]
     path = write(tmp_path_factory.mktemp("lines"), end.join(lines) + end)
     assert read_vocabulary(path).tokens == tuple(decode_word(line) for line in lines)
 
 
-def test_missing_file_is_the_system_s_own_error(tmp_path):
+def test_missing_file_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
         read_vocabulary(tmp_path / "nowhere.txt")
 
 
 @pytest.mark.parametrize("name", ["the", "", "no such words", "the sky\nis red", "x" * 5000, "The sky. It is red. And"])
-def test_a_string_that_is_no_path_is_told_what_is_accepted(name, tmp_path, monkeypatch):
+def test_the_error_for_an_invalid_path_says_which_sources_are_accepted(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        OSError, match="one token goes in a list, the number of ids without strings is an int"
+        OSError, match="pass one token as a list, the number of ids without strings as an int"
     ) as caught:
         read_vocabulary(name)
     assert len(str(caught.value)) < 250
     assert caught.value.filename == name[:60]
 
 
-def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(tmp_path, monkeypatch):
+def test_missing_file_named_without_a_folder_is_an_error_of_the_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match="No such file or directory .*'vocabulary'") as caught:
         read_vocabulary("vocabulary")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, "vocabulary")
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'tokens\.txt'"):
         read_vocabulary("tokens.txt")
-    with pytest.raises(VocabularyError, match="is no path: a str must be"):
+    with pytest.raises(VocabularyError, match="is not a path: a str must be"):
         read_vocabulary("a\0b")
 
 
@@ -114,7 +114,7 @@ def test_a_missing_file_named_without_a_folder_is_still_the_system_s_own_error(t
     ],
 )
 def test_files_of_vectors_counts_and_ids_are_refused(tmp_path, content):
-    with pytest.raises(VocabularyError, match="vocabulary.txt, line 1: '(the|2)\\W.*is a token and numbers"):
+    with pytest.raises(VocabularyError, match="vocabulary.txt, line 1: found a token and numbers, '(the|2)\\W"):
         read_vocabulary(write(tmp_path, content))
     whole = read_vocabulary(write(tmp_path, content), keep_lines=True)
     assert whole.num_tokens == content.count(b"\n")
@@ -138,11 +138,11 @@ def test_tokens_that_end_in_numbers_are_tokens(tmp_path, content):
     ],
 )
 def test_refused_kinds_of_files(tmp_path, content, message):
-    with pytest.raises(VocabularyError, match=f"vocabulary.txt: {message}.*, where a UTF-8 text file"):
+    with pytest.raises(VocabularyError, match=f"vocabulary.txt: found {message}.*; expected a UTF-8 text file"):
         read_vocabulary(write(tmp_path, content))
 
 
-# JSON, told by its content
+# JSON, recognized by its content
 
 
 def test_json_of_ids_is_a_dict(tmp_path):
@@ -162,14 +162,14 @@ def test_tokens_that_look_a_little_like_json(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"model": {"type": "BPE", "vocab": {"a": 0, ', "begins as JSON, but cannot be read as JSON"),
-        (b'{"a": 0} {"b": 1}', "begins as JSON, but cannot be read as JSON: Extra data"),
-        (b'{"a": ' + b"[" * 100_000, "begins as JSON, but cannot be read as JSON"),
-        (b'{"a": "\xff"}', "begins as JSON, but cannot be read as JSON"),
-        (b'{"words": ["a", "b"]}', r"vocabulary.txt: JSON with the keys \['words'\], where"),
-        (b'{"0": "a", "1": "b"}', r"JSON with the keys \['0', '1'\], where"),
-        (b'{"model": {"type": "BPE"}}', r"JSON with the keys \['model'\], where"),
-        (b'{"a": 0, "b": 2}', "No token has the id 1"),
+        (b'{"model": {"type": "BPE", "vocab": {"a": 0, ', "found an invalid JSON object"),
+        (b'{"a": 0} {"b": 1}', "found an invalid JSON object .Extra data"),
+        (b'{"a": ' + b"[" * 100_000, "found an invalid JSON object"),
+        (b'{"a": "\xff"}', "found an invalid JSON object"),
+        (b'{"words": ["a", "b"]}', r"vocabulary.txt: found JSON with the keys \['words'\]; expected"),
+        (b'{"0": "a", "1": "b"}', r"JSON with the keys \['0', '1'\]; expected"),
+        (b'{"model": {"type": "BPE"}}', r"JSON with the keys \['model'\]; expected"),
+        (b'{"a": 0, "b": 2}', "no token with id 1"),
         (b'{"a": 0, "b": true}', "The id of token 'b' must be an integer"),
         (b'{"a": 0, "b": null}', "The id of token 'b' must be an integer"),
     ],
@@ -180,22 +180,22 @@ def test_refused_json(tmp_path, content, message):
     assert len(str(caught.value)) < 400
 
 
-def test_num_words_of_files_is_for_json_of_ids(tmp_path):
+def test_num_words_is_refused_for_other_files_than_json_of_ids(tmp_path):
     tokenizer = {"class_name": "Tokenizer", "config": {"word_index": '{"a": 1}', "num_words": None, "oov_token": None}}
     for content in (b"a\nb\n", b'{"model": {"vocab": {"a": 0}}}', json.dumps(tokenizer).encode()):
-        with pytest.raises(VocabularyError, match="`num_words` is for a dict token -> id. Received: .*vocabulary.txt"):
+        with pytest.raises(VocabularyError, match="`num_words` is only for a dict .* Received: .*vocabulary.txt"):
             read_vocabulary(write(tmp_path, content), num_words=2)
 
 
 @pytest.mark.parametrize("content", [b'["a", "b"]', b'[\n  "a",\n  "b"\n]\n', b'\xef\xbb\xbf["a", "b"]\r\n'])
-def test_a_list_in_json_is_not_taken_for_tokens(tmp_path, content):
+def test_a_json_list_is_refused(tmp_path, content):
     path = write(tmp_path, content)
-    with pytest.raises(VocabularyError, match=r"a list in JSON, where .* Pass json.load\(file\)"):
+    with pytest.raises(VocabularyError, match=r"found a JSON list; expected .* Pass json.load\(file\)"):
         read_vocabulary(path)
     assert len(read_vocabulary(path, keep_lines=True).tokens) == len(content.splitlines())
 
 
-def test_tokens_that_begin_as_json_or_bzip2_do(tmp_path):
+def test_tokens_that_start_like_json_or_bzip2(tmp_path):
     assert read_vocabulary(write(tmp_path, b'["\na"]\n')).tokens == ('["', 'a"]')
     assert read_vocabulary(write(tmp_path, b"BZhang\nb\n")).tokens == ("BZhang", "b")
 
@@ -215,6 +215,6 @@ def test_a_damaged_keras_tokenizer(tmp_path, config):
     config = {"word_index": '{"a": 1}', "num_words": None, "oov_token": None, **config}
     path = write(tmp_path, json.dumps({"class_name": "Tokenizer", "config": config}).encode())
     with pytest.raises(
-        VocabularyError, match=r"vocabulary.txt: the JSON of a Keras Tokenizer with .*Write it by to_json"
+        VocabularyError, match=r"vocabulary.txt: found JSON of a Keras Tokenizer with .*Write the file with to_json"
     ):
         read_vocabulary(path)

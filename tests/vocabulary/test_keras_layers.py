@@ -1,4 +1,4 @@
-"""Keras's lookup layers, by their attributes and for real: row i belongs to what the layer sends to i."""
+"""Keras's lookup layers: row i belongs to the token that the layer maps to i."""
 
 import itertools
 from types import SimpleNamespace
@@ -12,7 +12,8 @@ from splitembed.vocabulary import read_vocabulary
 
 def lookup_layer(tokens, **attributes):
     defaults = {"num_oov_indices": 1, "mask_token": None, "oov_token": "[UNK]", "output_mode": "int", "invert": False}
-    return SimpleNamespace(**{**defaults, **attributes}, get_vocabulary=lambda: tokens)
+    config = {**defaults, **attributes}
+    return SimpleNamespace(get_config=lambda: config, get_vocabulary=lambda: tokens)
 
 
 @pytest.mark.parametrize(
@@ -20,10 +21,10 @@ def lookup_layer(tokens, **attributes):
     [
         (lookup_layer(["a"], invert=True), "has invert=True"),
         (lookup_layer(["[UNK]", "a"], output_mode="multi_hot"), 'must have output_mode="int". Received: .*multi_hot'),
-        (lookup_layer(["[UNK]"]), "has no tokens yet: call its adapt"),
+        (lookup_layer(["[UNK]"]), "has no tokens yet. Call its adapt"),
         (lookup_layer([], num_oov_indices=0), "has no tokens yet"),
         (lookup_layer([-1, 3]), "Tokens must be str. Received: -1 of type int"),
-        (SimpleNamespace(get_vocabulary=lambda: ["a"]), "no Keras lookup layer. Pass the list"),
+        (SimpleNamespace(get_vocabulary=lambda: ["a"]), "not a Keras lookup layer. Pass the list"),
     ],
 )
 def test_refused_layers(layer, message):
@@ -44,20 +45,21 @@ def looked_up(layer, tokens):
     ("num_oov_indices", "mask_token", "oov_token"),
     list(itertools.product([0, 1, 3, 5], [None, "", "<pad>"], ["[UNK]", "<oov>", None])),
 )
-def test_row_i_belongs_to_what_string_lookup_sends_to_i(num_oov_indices, mask_token, oov_token):
+def test_row_i_belongs_to_the_token_that_string_lookup_maps_to_i(num_oov_indices, mask_token, oov_token):
     import keras
 
-    words = ["the", "[UNK]", "é", "a b", "<unk>"]  # "[UNK]" among the words is an ordinary token to Keras
+    # Keras treats "[UNK]" among the words as an ordinary token.
+    words = ["the", "[UNK]", "é", "a b", "<unk>"]
     layer = keras.layers.StringLookup(
         num_oov_indices=num_oov_indices, mask_token=mask_token, oov_token=oov_token, vocabulary=words
     )
     vocabulary = read_vocabulary(layer)
     assert vocabulary.num_tokens == layer.vocabulary_size()
-    assert [vocabulary.tokens[place] for place in looked_up(layer, words)] == words
+    assert [vocabulary.tokens[index] for index in looked_up(layer, words)] == words
     assert vocabulary.ids(words).tolist() == looked_up(layer, words)
     assert vocabulary.padding == (None if mask_token is None else looked_up(layer, [mask_token])[0])
     if num_oov_indices:
-        strangers = [f"stranger{place}" for place in range(40)]
+        strangers = [f"stranger{index}" for index in range(40)]
         slots = set(looked_up(layer, strangers))
         assert len(slots) == num_oov_indices
         assert vocabulary.unknown == min(slots)
@@ -66,7 +68,7 @@ def test_row_i_belongs_to_what_string_lookup_sends_to_i(num_oov_indices, mask_to
         assert vocabulary.unknown == vocabulary.index["[UNK]"]
 
 
-def test_row_i_belongs_to_what_text_vectorization_sends_to_i():
+def test_row_i_belongs_to_the_token_that_text_vectorization_maps_to_i():
     import keras
 
     layer = keras.layers.TextVectorization()
@@ -74,7 +76,7 @@ def test_row_i_belongs_to_what_text_vectorization_sends_to_i():
     vocabulary = read_vocabulary(layer)
     assert (vocabulary.tokens[:2], vocabulary.padding, vocabulary.unknown) == (("", "[UNK]"), 0, 1)
     words = ["the", "sky", "is", "red", "été"]
-    assert [vocabulary.tokens[place] for place in looked_up(layer, words)] == words
+    assert [vocabulary.tokens[index] for index in looked_up(layer, words)] == words
     assert looked_up(layer, ["stranger"]) == [vocabulary.unknown]
     assert looked_up(layer, ["the stranger", "sky"])[-1] == vocabulary.padding
     assert read_vocabulary(layer.get_vocabulary()) == vocabulary
@@ -121,7 +123,7 @@ def test_explicit_choices_for_a_layer():
 @pytest.mark.parametrize("num_oov_indices", [0, 1, 3])
 @pytest.mark.parametrize("mask_token", [None, 0, -1])
 @pytest.mark.parametrize("oov_token", [-1, 99, None])
-def test_row_i_belongs_to_what_integer_lookup_sends_to_i(num_oov_indices, mask_token, oov_token):
+def test_row_i_belongs_to_the_token_that_integer_lookup_maps_to_i(num_oov_indices, mask_token, oov_token):
     import keras
 
     integers = [42, 7, -5, 2**40]
@@ -131,7 +133,7 @@ def test_row_i_belongs_to_what_integer_lookup_sends_to_i(num_oov_indices, mask_t
     vocabulary = read_vocabulary(layer)
     assert vocabulary.num_tokens == layer.vocabulary_size()
     ids = looked_up(layer, integers)
-    assert [vocabulary.tokens[place] for place in ids] == ["42", "7", "-5", "1099511627776"]
+    assert [vocabulary.tokens[index] for index in ids] == ["42", "7", "-5", "1099511627776"]
     assert vocabulary.ids([str(integer) for integer in integers]).tolist() == ids
     masks = set() if mask_token is None else set(looked_up(layer, [mask_token]))
     assert vocabulary.padding == (min(masks) if masks else None)
@@ -143,7 +145,7 @@ def test_row_i_belongs_to_what_integer_lookup_sends_to_i(num_oov_indices, mask_t
     assert vocabulary.has_strings
 
 
-def test_row_i_belongs_to_what_an_adapted_integer_lookup_sends_to_i():
+def test_row_i_belongs_to_the_token_that_an_adapted_integer_lookup_maps_to_i():
     import keras
 
     layer = keras.layers.IntegerLookup(mask_token=0, max_tokens=4)
@@ -156,7 +158,7 @@ def test_row_i_belongs_to_what_an_adapted_integer_lookup_sends_to_i():
 
 @pytest.mark.parametrize("front", [[], ["<pad>", "<oov>", "<oov>"]])
 @pytest.mark.parametrize("kind", ["StringLookup", "IntegerLookup"])
-def test_row_i_belongs_to_what_the_layer_sends_to_i_after_another_set_vocabulary(front, kind):
+def test_row_i_belongs_to_the_token_that_the_layer_maps_to_i_after_another_set_vocabulary(front, kind):
     import keras
 
     if kind == "StringLookup":
@@ -168,23 +170,23 @@ def test_row_i_belongs_to_what_the_layer_sends_to_i_after_another_set_vocabulary
     layer.set_vocabulary([*special, *second])
     vocabulary = read_vocabulary(layer)
     assert vocabulary.num_tokens == 6
-    assert [vocabulary.tokens[place] for place in looked_up(layer, second)] == list(map(str, second))
+    assert [vocabulary.tokens[index] for index in looked_up(layer, second)] == list(map(str, second))
     assert looked_up(layer, first[:1])[0] in vocabulary.reserved
 
 
-def test_row_i_belongs_to_what_text_vectorization_sends_to_i_after_set_vocabulary():
+def test_row_i_belongs_to_the_token_that_text_vectorization_maps_to_i_after_set_vocabulary():
     import keras
 
     layer = keras.layers.TextVectorization(standardize=None, split="character", output_sequence_length=3)
     layer.set_vocabulary(["", "[UNK]", "b", "É"])
     vocabulary = read_vocabulary(layer)
-    assert [vocabulary.tokens[place] for place in looked_up(layer, ["bÉb"])] == ["b", "É", "b"]
+    assert [vocabulary.tokens[index] for index in looked_up(layer, ["bÉb"])] == ["b", "É", "b"]
     assert looked_up(layer, ["bz"]) == [vocabulary.index["b"], vocabulary.unknown, vocabulary.padding]
 
 
 @pytest.mark.parametrize("vocabulary_dtype", ["int32", "int64", "<dtype: 'int64'>"])
-def test_integers_stand_beside_the_name_of_nameless_slots(vocabulary_dtype):
+def test_integers_beside_slots_without_a_name(vocabulary_dtype):
     layer = lookup_layer([0, None, np.int32(7)], mask_token=0, oov_token=None, vocabulary_dtype=vocabulary_dtype)
     assert read_vocabulary(layer).tokens == ("0", "[UNK]", "7")
-    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at place 1"):
+    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at position 1"):
         read_vocabulary(lookup_layer([-1, 1.5], vocabulary_dtype=vocabulary_dtype, oov_token=-1))

@@ -1,4 +1,4 @@
-"""Which source is which, what "auto" means, and what is refused by name."""
+"""Sources of vocabularies, the meaning of "auto", and refused sources and options."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def test_padding_makes_an_ordinary_word_at_id_0_reserved():
     assert (vocabulary.padding, vocabulary.reserved) == (0, frozenset([0]))
 
 
-def test_reading_a_vocabulary_again_can_change_what_is_reserved():
+def test_reading_a_vocabulary_a_second_time_can_change_the_reserved_ids():
     vocabulary = read_vocabulary(["the", "[UNK]", "of"], padding=0)
     assert read_vocabulary(vocabulary, padding=None).reserved == {1}
     assert read_vocabulary(vocabulary, padding=2, unknown=None).reserved == {2}
@@ -55,9 +55,9 @@ def test_reading_a_vocabulary_again_can_change_what_is_reserved():
         ({"unknown": "<unk>"}, UnknownTokenError, "Token '<unk>' is not among the 2 tokens"),
         ({"padding": False}, VocabularyError, '`padding` must be "auto", None, an id or a token. Received: False.'),
         ({"unknown": 1.0}, VocabularyError, "`unknown` must be .* Received: 1.0."),
-        ({"padding": 1, "unknown": 1}, VocabularyError, "Id 1 cannot be both padding and unknown"),
-        ({"padding": "[UNK]"}, VocabularyError, "Id 1 cannot be both padding and unknown"),
-        ({"keep_lines": True}, VocabularyError, "`keep_lines` is for text files. Received: a source of type list."),
+        ({"padding": 1, "unknown": 1}, VocabularyError, "must be different ids. Received: 1 for both"),
+        ({"padding": "[UNK]"}, VocabularyError, "must be different ids. Received: 1 for both"),
+        ({"keep_lines": True}, VocabularyError, "`keep_lines` is only for text files. Received: .*list."),
     ],
 )
 def test_refused_options(options, error, message):
@@ -71,12 +71,12 @@ def test_refused_options(options, error, message):
         ([], "The vocabulary is empty"),
         ((), "The vocabulary is empty"),
         ({}, "The vocabulary is empty"),
-        (["a", "b", "a"], "id 2: the token 'a' again, first at 0"),
-        (["", "a", ""], "id 2: the token '' again, first at 0"),
-        (["a", b"b"], "Tokens must be str. Received: b'b' of type bytes at place 1; decode it."),
-        (["a", 7], "Received: 7 of type int at place 1"),
-        (np.array([3, 4]), "Received: 3 of type int at place 0"),
-        (["a", None], "Received: None of type NoneType at place 1"),
+        (["a", "b", "a"], "id 2: found the token 'a' of id 0 again"),
+        (["", "a", ""], "id 2: found the token '' of id 0 again"),
+        (["a", b"b"], "Tokens must be str. Received: b'b' of type bytes at position 1. Decode it."),
+        (["a", 7], "Received: 7 of type int at position 1"),
+        (np.array([3, 4]), "Received: 3 of type int at position 0"),
+        (["a", None], "Received: None of type NoneType at position 1"),
         (["a", "\ud800"], "lone surrogate"),
         ({"\ud800": 0}, "lone surrogate"),
         ({"a", "b"}, "Received: set"),
@@ -98,11 +98,11 @@ def test_refused_sources(source, message):
 
 
 def test_errors_and_representation_of_a_long_vocabulary_are_short():
-    tokens = [f"token{place}" for place in range(5000)]
+    tokens = [f"token{index}" for index in range(5000)]
     assert len(repr(read_vocabulary(tokens))) < 100
     for call in (
         lambda: read_vocabulary([*tokens, "token7"]),
-        lambda: read_vocabulary({token: 2 * place for place, token in enumerate(tokens)}),
+        lambda: read_vocabulary({token: 2 * index for index, token in enumerate(tokens)}),
         lambda: read_vocabulary(tokens, padding=5000),
         lambda: read_vocabulary(tokens).ids([*tokens, "other"]),
         lambda: align_counts(np.ones(4999), read_vocabulary(tokens)),
@@ -117,7 +117,7 @@ def test_errors_and_representation_of_a_long_vocabulary_are_short():
     [["a"], 7, SimpleNamespace(token2id={"a": 0}), SimpleNamespace(word_index={"a": 1}, num_words=2, oov_token=None)],
 )
 def test_num_words_is_for_dicts(source):
-    with pytest.raises(VocabularyError, match=f"`num_words` is for a dict .*Received: {type(source).__name__}"):
+    with pytest.raises(VocabularyError, match=f"`num_words` is only for a dict .*Received: {type(source).__name__}"):
         read_vocabulary(source, num_words=2)
 
 
@@ -132,7 +132,7 @@ def test_marks_can_be_named_for_any_tokens():
         assert (plain.spellings, plain.marks, plain.tokens) == (None, None, tuple(tokens))
 
 
-def test_marks_outlive_another_reading_and_can_be_dropped_or_changed():
+def test_marks_are_kept_in_a_second_reading_and_can_be_dropped_or_changed():
     vocabulary = read_vocabulary(["▁play", "ing"], marks="metaspace")
     assert read_vocabulary(vocabulary) == vocabulary
     assert read_vocabulary(vocabulary, marks="metaspace") == vocabulary
@@ -149,5 +149,5 @@ def test_refused_marks(marks):
 
 def test_ids_without_strings_have_no_marks():
     assert read_vocabulary(3, marks=None) == read_vocabulary(3)
-    with pytest.raises(VocabularyError, match="Ids without strings have no marks: leave out `marks`"):
+    with pytest.raises(VocabularyError, match='`marks` must be "auto" or None for ids without strings'):
         read_vocabulary(3, marks="wordpiece")

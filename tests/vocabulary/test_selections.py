@@ -1,4 +1,4 @@
-"""Tokens, ids, both mixed and masks name the same rows; what names none is refused."""
+"""Selections: tokens, ids, both mixed and masks select the same rows; invalid selections are refused."""
 
 import numpy as np
 import pytest
@@ -20,9 +20,9 @@ def test_ids_of_any_kind(ids, kind):
 
 
 @given(st.lists(st.integers(0, 9)))
-def test_tokens_ids_and_masks_name_the_same_rows(ids):
+def test_tokens_ids_and_masks_select_the_same_rows(ids):
     index = {str(token_id): token_id for token_id in range(10)}
-    mixed = [str(token_id) if place % 2 else token_id for place, token_id in enumerate(ids)]
+    mixed = [str(token_id) if index % 2 else token_id for index, token_id in enumerate(ids)]
     mask = np.isin(np.arange(10), ids)
     assert resolve_ids(mixed, 10, index).tolist() == ids
     assert resolve_ids([str(token_id) for token_id in ids], 10, index).tolist() == ids
@@ -44,10 +44,10 @@ def test_no_rows(selection):
 
 def test_index_is_not_made_for_ids():
     def index():
-        raise AssertionError("asked for the index")
+        raise AssertionError("index was called")
 
     assert resolve_ids([0, 1], 2, index).tolist() == [0, 1]
-    with pytest.raises(AssertionError, match="asked for the index"):
+    with pytest.raises(AssertionError, match="index was called"):
         resolve_ids([0, "a"], 2, index)
 
 
@@ -64,7 +64,7 @@ def test_I1_the_error_names_the_id_and_the_number_of_tokens(selection):
 
 
 @pytest.mark.parametrize("token_id", [-1, 2**32 + 5, 2**63, 2**64 - 1, 2**70])
-def test_ids_are_compared_before_they_are_narrowed(token_id):
+def test_ids_are_checked_before_the_cast_to_int64(token_id):
     arrays = [np.array([token_id], np.uint64)] if 0 <= token_id < 2**64 else []
     for selection in ([0, token_id], *arrays):
         with pytest.raises(TokenIdError, match=out_of_range(token_id, 10)):
@@ -86,14 +86,14 @@ def test_narrow_ids_of_a_larger_vocabulary():
         (np.ones((3, 1), bool), SplitError, "one-dimensional"),
         (np.array([[0]]), SplitError, "one-dimensional"),
         (np.array([["a"]]), SplitError, "one-dimensional"),
-        ([0, True], SplitError, "Received: True .bool."),
-        (True, SplitError, "Received: True .bool."),
-        ([1.0], SplitError, "Received: 1.0 .float."),
+        ([0, True], SplitError, "Received: True of type bool"),
+        (True, SplitError, "Received: True of type bool"),
+        ([1.0], SplitError, "Received: 1.0 of type float"),
         (np.array([1.5]), SplitError, "1.5"),
-        (2.0, SplitError, "Received: 2.0 .float."),
-        (None, SplitError, "Received: None .NoneType."),
-        (b"a", SplitError, "Received: b'a' .bytes."),
-        ([b"a"], SplitError, "Received: b'a' .bytes."),
+        (2.0, SplitError, "Received: 2.0 of type float"),
+        (None, SplitError, "Received: None of type NoneType"),
+        (b"a", SplitError, "Received: b'a' of type bytes"),
+        ([b"a"], SplitError, "Received: b'a' of type bytes"),
     ],
 )
 def test_refused_selections(selection, error, message):
@@ -102,5 +102,5 @@ def test_refused_selections(selection, error, message):
 
 
 def test_tokens_without_a_vocabulary_are_refused():
-    with pytest.raises(UnknownTokenError, match="Token 'a' cannot be looked up, as there is no vocabulary"):
+    with pytest.raises(UnknownTokenError, match="Token 'a' cannot be looked up, because there is no vocabulary"):
         resolve_ids([0, "a"], 3)

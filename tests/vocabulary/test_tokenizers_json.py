@@ -1,4 +1,4 @@
-"""Hugging Face tokenizers: row i belongs to what the tokenizer sends to i, by its JSON, its object, and the library."""
+"""Hugging Face tokenizers: row i belongs to the token that the tokenizer maps to i, by its JSON and its object."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ def write(folder, content):
 
 
 def tokenizer_json(vocab, added=(), *, kind="WordLevel", padding=None, **model):
-    tokens = [{"id": place, "content": content, "special": special} for place, content, special in added]
+    tokens = [{"id": index, "content": content, "special": special} for index, content, special in added]
     return {"model": {"type": kind, "vocab": vocab, **model}, "added_tokens": tokens, "padding": padding}
 
 
@@ -59,7 +59,7 @@ def test_golden_file(tmp_path):
     assert vocabulary.ids(["##ing", "splitembed"]).tolist() == [3, 7]
     tokenizers = pytest.importorskip("tokenizers")
     ids = tokenizers.Tokenizer.from_file(str(path)).encode("Playing splitembed, zzz").ids
-    assert [vocabulary.tokens[place] for place in ids] == ["play", "##ing", "splitembed", ",", "[UNK]"]
+    assert [vocabulary.tokens[index] for index in ids] == ["play", "##ing", "splitembed", ",", "[UNK]"]
 
 
 def trained_tokenizers():
@@ -74,7 +74,8 @@ def trained_tokenizers():
         tokenizer.train_from_iterator(TEXTS, trainer)
         return tokenizer
 
-    unigram = Tokenizer(models.Unigram(PIECES, unk_id=0, byte_fallback=False))  # its training is not reproducible
+    # The training of Unigram is not reproducible.
+    unigram = Tokenizer(models.Unigram(PIECES, unk_id=0, byte_fallback=False))
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     unigram.add_special_tokens(SPECIAL)
     bert, spaces = pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace()
@@ -124,16 +125,17 @@ def trained():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_row_i_belongs_to_what_a_trained_tokenizer_sends_to_i(trained, kind, tmp_path):
+def test_row_i_belongs_to_the_token_that_a_trained_tokenizer_maps_to_i(trained, kind, tmp_path):
     tokenizer = trained[kind]
     vocabulary = read_vocabulary(tokenizer)
     assert vocabulary.marks == KINDS[kind]
     assert vocabulary.num_tokens == tokenizer.get_vocab_size()
-    assert list(vocabulary.tokens) == [tokenizer.id_to_token(place) for place in range(vocabulary.num_tokens)]
+    assert list(vocabulary.tokens) == [tokenizer.id_to_token(index) for index in range(vocabulary.num_tokens)]
     for text in [*TEXTS, "never seen ☃ [CLS] the"]:
         encoding = tokenizer.encode(text)
-        known = [place != vocabulary.unknown for place in encoding.ids]  # Unigram shows what it does not know itself
-        tokens = [vocabulary.tokens[place] for place in encoding.ids]
+        # Unigram keeps the text of unknown tokens.
+        known = [index != vocabulary.unknown for index in encoding.ids]
+        tokens = [vocabulary.tokens[index] for index in encoding.ids]
         assert list(itertools.compress(tokens, known)) == list(itertools.compress(encoding.tokens, known))
     assert vocabulary.reserved == {tokenizer.token_to_id(token) for token in SPECIAL}
     assert vocabulary.padding == tokenizer.token_to_id("[PAD]")
@@ -144,7 +146,7 @@ def test_row_i_belongs_to_what_a_trained_tokenizer_sends_to_i(trained, kind, tmp
 
 
 @pytest.mark.parametrize("kind", [kind for kind, marks in KINDS.items() if marks])
-def test_a_word_alone_is_spelled_as_it_is_and_its_pieces_are_no_words(trained, kind):
+def test_a_whole_word_is_spelled_as_it_is_and_its_pieces_have_no_spelling(trained, kind):
     tokenizer, vocabulary = trained[kind], read_vocabulary(trained[kind])
     whole = 0
     for word in WORDS:
@@ -153,22 +155,22 @@ def test_a_word_alone_is_spelled_as_it_is_and_its_pieces_are_no_words(trained, k
             assert vocabulary.spellings[ids[0]] == word
             whole += 1
         continuing = ids[:-1] if kind == "word-end" else ids[1:]
-        assert {vocabulary.spellings[place] for place in continuing} <= {None}
+        assert {vocabulary.spellings[index] for index in continuing} <= {None}
     assert whole >= 3
 
 
 @pytest.mark.parametrize("kind", [kind for kind, marks in KINDS.items() if marks])
-def test_what_is_spelled_is_sent_to_its_row(trained, kind):
+def test_a_spelling_is_tokenized_to_its_row(trained, kind):
     """Every spelling, alone in a text, becomes the token it belongs to; a sign may stand behind a letter instead."""
     tokenizer, vocabulary = trained[kind], read_vocabulary(trained[kind])
-    ordinary = [place for place in range(vocabulary.num_tokens) if vocabulary.is_ordinary[place]]
-    spelled = [place for place in ordinary if vocabulary.spellings[place] is not None]
+    ordinary = [index for index in range(vocabulary.num_tokens) if vocabulary.is_ordinary[index]]
+    spelled = [index for index in ordinary if vocabulary.spellings[index] is not None]
     assert len(spelled) >= 10
-    assert any(vocabulary.spellings[place] is None for place in ordinary)
-    for place in spelled:
-        word = vocabulary.spellings[place]
+    assert any(vocabulary.spellings[index] is None for index in ordinary)
+    for index in spelled:
+        word = vocabulary.spellings[index]
         behind = tokenizer.encode("a" + word).ids[-1:] if len(word) == 1 and not word.isalnum() else []
-        assert tokenizer.encode(word).ids == [place] or behind == [place], word
+        assert tokenizer.encode(word).ids == [index] or behind == [index], word
 
 
 def test_marks_can_be_overridden(trained):
@@ -201,10 +203,13 @@ def load(content):
     ),
     st.booleans(),
 )
-def test_row_i_belongs_to_what_the_library_sends_to_i_or_the_file_is_refused(tmp_path_factory, vocab, added, is_right):
+def test_row_i_belongs_to_the_token_that_the_library_maps_to_i_or_the_file_is_refused(
+    tmp_path_factory, vocab, added, is_right
+):
     pytest.importorskip("tokenizers")
-    if is_right:  # numbered as the library does, without gaps in the model: every such file is read
-        vocab = {token: place for place, token in enumerate(vocab)}
+    # With the ids of the library and without gaps in the model, every file is read.
+    if is_right:
+        vocab = {token: index for index, token in enumerate(vocab)}
         ids = load(tokenizer_json(vocab, added)).get_vocab()
         added = [(ids[token], token, special) for _, token, special in added]
     content = tokenizer_json(vocab, added)
@@ -216,15 +221,15 @@ def test_row_i_belongs_to_what_the_library_sends_to_i_or_the_file_is_refused(tmp
     else:
         refusal = ""
     if refusal:
-        assert ("gives it" in refusal or "have the same id" in refusal) and not is_right
+        assert ("the tokenizers library gives it" in refusal or "with the same id" in refusal) and not is_right
         return
     sent = {token: tokenizer.encode(token).ids for token in {*vocab, *(token for _, token, _ in added)}}
     assert {token: vocabulary.ids(token).tolist() for token in sent} == sent
     unsent = set(range(vocabulary.num_tokens)) - set(itertools.chain(*sent.values()))
-    assert vocabulary.reserved == unsent | {place for place, _, special in added if special}
+    assert vocabulary.reserved == unsent | {index for index, _, special in added if special}
 
 
-def test_gaps_are_reserved_and_shift_nothing(tmp_path):
+def test_gaps_are_reserved_and_shift_no_ids(tmp_path):
     content = tokenizer_json({"a": 0, "b": 3}, [(4, "X", False)], kind="WordLevel")
     vocabulary = read_vocabulary(SimpleNamespace(to_str=lambda: json.dumps(content)))
     assert vocabulary.tokens == ("a", "[no token 1]", "[no token 2]", "b", "X")
@@ -275,27 +280,27 @@ def test_a_token_that_unigram_lists_twice_has_its_last_id(tmp_path):
 def test_padding_and_unknown(tmp_path, content, padding, unknown):
     vocabulary = read_vocabulary(write(tmp_path, content))
     assert (vocabulary.padding, vocabulary.unknown) == (padding, unknown)
-    assert {place for place in (padding, unknown) if place is not None} <= vocabulary.reserved
+    assert {index for index in (padding, unknown) if index is not None} <= vocabulary.reserved
 
 
 @pytest.mark.parametrize(
     ("pad_id", "pad_token", "held"), [(0, "[PAD]", "'a'"), (9, "[PAD]", "None"), (-1, "a", "None"), ("0", "a", "None")]
 )
-def test_padding_with_another_token_is_a_doubt_that_the_user_settles(tmp_path, pad_id, pad_token, held):
+def test_contradictory_padding_is_refused_unless_the_user_sets_it(tmp_path, pad_id, pad_token, held):
     path = write(tmp_path, tokenizer_json({"a": 0, "b": 1}, padding={"pad_id": pad_id, "pad_token": pad_token}))
-    with pytest.raises(VocabularyError, match=f"it pads with id .* but the token of that id is {held}. Pass the id"):
+    with pytest.raises(VocabularyError, match=f"found padding with id .* is {held}; expected one token. Pass the id"):
         read_vocabulary(path)
     assert read_vocabulary(path, padding=None).padding is None
     assert read_vocabulary(path, padding="b").padding == 1
 
 
-def test_padding_that_the_library_adds_without_a_word_is_a_doubt():
+def test_padding_that_the_library_adds_with_another_token_is_refused():
     tokenizers = pytest.importorskip("tokenizers")
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer.enable_padding()
     assert [each.ids for each in tokenizer.encode_batch(["a", "a a"])] == [[0, 0], [0, 0]]
-    with pytest.raises(VocabularyError, match=r"Tokenizer: it pads with id 0 and calls it '\[PAD\]', but"):
+    with pytest.raises(VocabularyError, match=r"Tokenizer: found padding with id 0 and token '\[PAD\]', but"):
         read_vocabulary(tokenizer)
     assert read_vocabulary(tokenizer, padding=None).tokens == ("a", "[UNK]")
 
@@ -327,16 +332,16 @@ def test_fast_tokenizers_of_transformers(trained):
     vocabulary = read_vocabulary(tokenizer)
     assert vocabulary.num_tokens == len(tokenizer)
     ids = tokenizer("the zebra plays ☃")["input_ids"]
-    assert [vocabulary.tokens[place] for place in ids] == tokenizer.convert_ids_to_tokens(ids)
+    assert [vocabulary.tokens[index] for index in ids] == tokenizer.convert_ids_to_tokens(ids)
     assert (vocabulary.padding, vocabulary.unknown) == (tokenizer.pad_token_id, tokenizer.unk_token_id)
     assert vocabulary.reserved == set(tokenizer.all_special_ids)
 
 
-def test_ids_of_an_object_are_believed_where_loading_its_file_would_change_them(tmp_path):
+def test_ids_of_an_object_are_kept_where_loading_its_file_would_change_them(tmp_path):
     content = tokenizer_json({"a": 0, "b": 1}, [(5, "X", True)])
     vocabulary = read_vocabulary(SimpleNamespace(to_str=lambda: json.dumps(content)))
     assert (vocabulary.tokens[5], vocabulary.reserved) == ("X", {2, 3, 4, 5})
-    with pytest.raises(VocabularyError, match="any_name: the added token 'X' has the id 5, but .* gives it 2 when"):
+    with pytest.raises(VocabularyError, match="any_name: found the added token 'X' with id 5; expected id 2, which"):
         read_vocabulary(write(tmp_path, content))
 
 
@@ -356,14 +361,14 @@ def test_an_object_that_cannot_be_written():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (tokenizer_json({}), "any_name: the tokenizer has no tokens: train it first"),
+        (tokenizer_json({}), "any_name: the tokenizer has no tokens. Train it first"),
         (tokenizer_json([], kind="Unigram"), "any_name: the tokenizer has no tokens"),
-        (tokenizer_json({"a": 0, "b": 0}), "Tokens 'a' and 'b' have the same id 0"),
-        (tokenizer_json({"a": 0, "b": 1}, [(1, "X", True)]), "'X' has the id 1, but the tokenizers library gives it 2"),
-        (tokenizer_json({"a": 0}, [(1, "a", True)]), "'a' has the id 1, but the tokenizers library gives it 0"),
+        (tokenizer_json({"a": 0, "b": 0}), "tokens 'a' and 'b' with the same id 0"),
+        (tokenizer_json({"a": 0, "b": 1}, [(1, "X", True)]), "'X' with id 1; expected id 2, which the"),
+        (tokenizer_json({"a": 0}, [(1, "a", True)]), "'a' with id 1; expected id 0, which the"),
         (tokenizer_json({"a": -1}), "The id of token 'a' must be an integer, 0 or more. Received: -1"),
         (tokenizer_json({"a": 0.5}), "The id of token 'a' must be an integer"),
-        (tokenizer_json({"a": 0, "b": 2**40}), "any_name: 'b' has the id 1099511627776, but there are only 2 tokens"),
+        (tokenizer_json({"a": 0, "b": 2**40}), "any_name: found 'b' with id 1099511627776, but only 2 tokens"),
         (tokenizer_json({"\ud800": 0}), "lone surrogate"),
         (tokenizer_json(["a", "b"], kind="Unigram"), "`model.vocab` must be token -> id, or a list"),
         (tokenizer_json([["a", 0.0, 1]], kind="Unigram"), "`model.vocab` must be"),
@@ -392,13 +397,13 @@ def test_refused_json(tmp_path, content, message):
         {"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "Metaspace", "replacement": 5}},
     ],
 )
-def test_marks_that_are_no_strings(tmp_path, parts):
-    with pytest.raises(VocabularyError, match="any_name: the JSON of a tokenizer whose marks"):
+def test_invalid_marks_are_refused(tmp_path, parts):
+    with pytest.raises(VocabularyError, match="any_name: found JSON of a tokenizer with invalid marks"):
         read_vocabulary(write(tmp_path, parts))
 
 
 @pytest.mark.parametrize("token_id", [[0], {}, None, "0", 0.0, True])
-def test_ids_that_are_no_integers(tmp_path, token_id):
+def test_ids_that_are_not_integers_are_refused(tmp_path, token_id):
     added = [{"id": 0, "content": "a", "special": True}]
     with pytest.raises(VocabularyError, match="The id of token 'a' must be an integer.* in .*any_name"):
         read_vocabulary(write(tmp_path, {"model": {"vocab": {"a": token_id}}, "added_tokens": added}))

@@ -1,4 +1,4 @@
-"""What a Vocabulary answers: tokens to ids, which ids are words, and how it shows itself."""
+"""The Vocabulary: ids of tokens, ordinary ids, and its representation."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from splitembed.errors import UnknownTokenError
 from splitembed.vocabulary import Vocabulary
 
 
-def test_of_ids_with_the_same_token_the_ordinary_one_is_meant():
+def test_a_duplicate_token_is_the_ordinary_id():
     vocabulary = Vocabulary(("[UNK]", "[UNK]", "a", "[UNK]", "a"), None, frozenset([0, 1]), 0)
     assert vocabulary.index == {"[UNK]": 3, "a": 2}
     assert Vocabulary(("[UNK]", "[UNK]"), None, frozenset([0, 1]), 0).index == {"[UNK]": 0}
 
 
-def test_which_ids_are_words_cannot_be_changed():
+def test_is_ordinary_is_read_only():
     ordinary = Vocabulary(("", "a", "b"), 0, frozenset([0]), None).is_ordinary
     assert ordinary.tolist() == [False, True, True]
     with pytest.raises(ValueError, match="read-only"):
@@ -28,14 +28,14 @@ def test_ids_of_tokens_ids_and_masks():
         vocabulary.ids("d")
 
 
-def test_spellings_name_no_ids():
+def test_spellings_are_not_tokens():
     vocabulary = Vocabulary(("▁a", "b"), None, frozenset(), None, ("a", None), "metaspace")
     assert vocabulary.ids("▁a").tolist() == [0]
     with pytest.raises(UnknownTokenError, match="Token 'a' is not among"):
         vocabulary.ids("a")
 
 
-def test_it_shows_sizes_and_marks_alone():
+def test_repr_shows_sizes_and_marks_only():
     assert repr(Vocabulary(("", "a"), 0, frozenset([0]), None)) == (
         "Vocabulary(num_tokens=2, padding=0, unknown=None, num_reserved=1)"
     )

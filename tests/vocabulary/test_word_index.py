@@ -1,4 +1,4 @@
-"""Tokens by their ids: dicts, Keras's Tokenizer and gensim's Dictionary, each against its own lookup."""
+"""Tokens with ids: dicts, Keras's Tokenizer and gensim's Dictionary, each against its own lookup."""
 
 from collections import OrderedDict
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ def test_C1_word_index_from_1():
     assert vocabulary == Vocabulary(("", "red", "sky"), padding=0, reserved=frozenset([0]), unknown=None)
 
 
-def test_word_index_from_1_without_padding_has_a_row_0_that_matches_nothing():
+def test_row_0_of_a_word_index_from_1_matches_nothing_without_padding():
     vocabulary = read_vocabulary({"": 1, "red": 2}, padding=None)
     assert (vocabulary.tokens, vocabulary.padding, vocabulary.reserved) == (("", "", "red"), None, {0})
     assert vocabulary.ids("").tolist() == [1]
@@ -38,7 +38,7 @@ def test_word_index_names_its_unknown_token():
 
 @given(TOKENS, st.sampled_from([0, 1]), st.sampled_from([int, np.int32, np.uint64]), st.randoms())
 def test_row_i_of_a_word_index_belongs_to_the_token_with_id_i(tokens, start, kind, random):
-    pairs = [(token, kind(place)) for place, token in enumerate(tokens, start)]
+    pairs = [(token, kind(index)) for index, token in enumerate(tokens, start)]
     random.shuffle(pairs)
     vocabulary = read_vocabulary(OrderedDict(pairs))
     assert vocabulary.num_tokens == start + len(tokens)
@@ -48,18 +48,18 @@ def test_row_i_of_a_word_index_belongs_to_the_token_with_id_i(tokens, start, kin
 @pytest.mark.parametrize(
     ("word_index", "message"),
     [
-        ({"a": 1, "b": 3}, "No token has the id 2; the next one, 'b', has 3"),
-        ({"a": 0, "b": 2}, "No token has the id 1; the next one, 'b', has 2"),
-        ({"a": 2, "b": 3}, "No token has the id 1; the next one, 'a', has 2"),
-        ({"a": 1, "b": 2, "c": 1}, "Tokens 'a' and 'c' have the same id 1"),
-        ({"a": 0, "b": 0}, "Tokens 'a' and 'b' have the same id 0"),
+        ({"a": 1, "b": 3}, "no token with id 2, the next one, 'b', has 3"),
+        ({"a": 0, "b": 2}, "no token with id 1, the next one, 'b', has 2"),
+        ({"a": 2, "b": 3}, "no token with id 1, the next one, 'a', has 2"),
+        ({"a": 1, "b": 2, "c": 1}, "tokens 'a' and 'c' with the same id 1"),
+        ({"a": 0, "b": 0}, "tokens 'a' and 'b' with the same id 0"),
         ({"a": 0, "b": -1}, "The id of token 'b' must be an integer, 0 or more. Received: -1 of type int"),
         ({"a": True}, "The id of token 'a' must be an integer, 0 or more. Received: True of type bool"),
         ({"a": np.True_}, "The id of token 'a' .* of type bool"),
         ({"a": 1, "b": 2.0}, "The id of token 'b' .* Received: 2.0 of type float"),
         ({"a": "1"}, "The id of token 'a' .* Received: '1' of type str"),
         ({"a": 0, "b": 2**70}, "The id of token 'b' .* Received: 1180591620717411303424"),
-        ({1: "a"}, "Tokens must be str. Received: 1 of type int at place 0"),
+        ({1: "a"}, "Tokens must be str. Received: 1 of type int at position 0"),
     ],
 )
 def test_refused_word_indices(word_index, message):
@@ -82,9 +82,9 @@ def test_num_words_of_a_word_index_from_0_and_of_one_with_a_gap_beyond_it():
 @pytest.mark.parametrize(
     ("num_words", "message"),
     [
-        (1, "`num_words`=1 keeps no token: ids start at 1, and only those below it are kept"),
-        (0, "`num_words`=0 keeps no token"),
-        (-1, "`num_words`=-1 keeps no token"),
+        (1, "`num_words` must be above 1, the smallest id, to keep any token. Received: 1"),
+        (0, "Received: 0"),
+        (-1, "Received: -1"),
         (True, "`num_words` must be an integer or None. Received: True"),
         (2.0, "`num_words` must be an integer or None. Received: 2.0"),
         ("2", "Received: '2'"),
@@ -103,7 +103,7 @@ TEXTS = ["the sky is red", "the sea is blue", "The red, red rose"]
 
 @pytest.mark.parametrize("num_words", [None, 0, 1, 2, 4, 8, 9, 100])
 @pytest.mark.parametrize("oov_token", [None, "<OOV>", "rose"])
-def test_row_i_belongs_to_what_a_tokenizer_sends_to_i(num_words, oov_token):
+def test_row_i_belongs_to_the_token_that_a_tokenizer_maps_to_i(num_words, oov_token):
     import tensorflow
 
     tokenizer = tensorflow.keras.preprocessing.text.Tokenizer(num_words=num_words, oov_token=oov_token)
@@ -126,7 +126,7 @@ def test_row_i_belongs_to_what_a_tokenizer_sends_to_i(num_words, oov_token):
     assert vocabulary.is_ordinary.sum() == len(sent - unknown)
 
 
-def test_row_i_belongs_to_what_a_tokenizer_from_json_sends_to_i(tmp_path):
+def test_row_i_belongs_to_the_token_that_a_tokenizer_from_json_maps_to_i(tmp_path):
     import tensorflow
 
     text = tensorflow.keras.preprocessing.text
@@ -148,7 +148,7 @@ def test_tokenizer_to_which_the_user_added_padding():
     assert (vocabulary.tokens, vocabulary.padding, vocabulary.reserved) == (("<pad>", "the", "sky"), 0, {0})
 
 
-def test_tokenizer_that_sends_the_unknown_beyond_num_words():
+def test_tokenizer_with_an_oov_id_beyond_num_words():
     vocabulary = read_vocabulary(tokenizer_like({"the": 1, "sky": 2, "<oov>": 4}, num_words=2, oov_token="<oov>"))
     assert vocabulary.tokens == ("", "the", "[no token 2]", "[no token 3]", "<oov>")
     assert (vocabulary.unknown, vocabulary.reserved) == (4, {0, 2, 3, 4})
@@ -162,10 +162,10 @@ def test_tokenizer_with_an_empty_token():
 @pytest.mark.parametrize(
     ("tokenizer", "message"),
     [
-        (tokenizer_like({}), "SimpleNamespace has no tokens yet: call its fit_on_texts"),
-        (tokenizer_like({"a": 1, "b": 1}), "Tokens 'a' and 'b' have the same id 1"),
+        (tokenizer_like({}), "SimpleNamespace has no tokens yet. Call its fit_on_texts"),
+        (tokenizer_like({"a": 1, "b": 1}), "tokens 'a' and 'b' with the same id 1"),
         (tokenizer_like({"a": "1"}), "The id of token 'a' must be an integer"),
-        (tokenizer_like({"a": 1, "b": 10**9}), "'b' has the id 1000000000, but there are only 3 tokens"),
+        (tokenizer_like({"a": 1, "b": 10**9}), "found 'b' with id 1000000000, but only 3 tokens"),
     ],
 )
 def test_refused_tokenizers(tokenizer, message):
@@ -179,49 +179,50 @@ def test_refused_tokenizers(tokenizer, message):
 DOCUMENTS = [["red", "sky"], ["sky", "sea"], ["sky", "red", "é"]]
 
 
-def test_row_i_belongs_to_what_a_dictionary_sends_to_i():
+def test_row_i_belongs_to_the_token_that_a_dictionary_maps_to_i():
     corpora = pytest.importorskip("gensim.corpora")
     dictionary = corpora.Dictionary(DOCUMENTS)
     vocabulary = read_vocabulary(dictionary)
     assert vocabulary.num_tokens == len(dictionary)
     for document in DOCUMENTS:
-        assert [vocabulary.tokens[place] for place in dictionary.doc2idx(document)] == document
+        assert [vocabulary.tokens[index] for index in dictionary.doc2idx(document)] == document
         assert vocabulary.ids(document).tolist() == dictionary.doc2idx(document)
     assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (None, None, frozenset())
 
 
-def test_row_i_belongs_to_what_a_filtered_dictionary_sends_to_i():
+def test_row_i_belongs_to_the_token_that_a_filtered_dictionary_maps_to_i():
     corpora = pytest.importorskip("gensim.corpora")
     dictionary = corpora.Dictionary(DOCUMENTS)
-    gone = [dictionary.token2id["red"], dictionary.token2id["sea"]]
-    for token_id in gone:  # as merging and editing leave it: `filter_tokens` itself numbers anew
+    removed = [dictionary.token2id["red"], dictionary.token2id["sea"]]
+    # As after merging and editing; `filter_tokens` renumbers the tokens.
+    for token_id in removed:
         del dictionary.token2id[dictionary[token_id]]
     vocabulary = read_vocabulary(dictionary)
-    assert [vocabulary.tokens[place] for place in dictionary.doc2idx(["é", "sky"])] == ["é", "sky"]
-    assert vocabulary.reserved == set(gone)
+    assert [vocabulary.tokens[index] for index in dictionary.doc2idx(["é", "sky"])] == ["é", "sky"]
+    assert vocabulary.reserved == set(removed)
     dictionary.filter_extremes(no_below=2, no_above=1.0)
-    assert [read_vocabulary(dictionary).tokens[place] for place in dictionary.doc2idx(["sky"])] == ["sky"]
+    assert [read_vocabulary(dictionary).tokens[index] for index in dictionary.doc2idx(["sky"])] == ["sky"]
 
 
-def test_row_i_belongs_to_what_a_dictionary_with_special_tokens_sends_to_i():
+def test_row_i_belongs_to_the_token_that_a_dictionary_with_special_tokens_maps_to_i():
     corpora = pytest.importorskip("gensim.corpora")
     dictionary = corpora.Dictionary(DOCUMENTS)
     dictionary.patch_with_special_tokens({"<pad>": 0, "[UNK]": 1})
     vocabulary = read_vocabulary(dictionary, padding="<pad>")
     assert (vocabulary.padding, vocabulary.unknown) == (0, 1)
     assert dictionary.doc2idx(["<pad>", "[UNK]"]) == [0, 1]
-    assert [vocabulary.tokens[place] for place in dictionary.doc2idx(DOCUMENTS[2])] == DOCUMENTS[2]
+    assert [vocabulary.tokens[index] for index in dictionary.doc2idx(DOCUMENTS[2])] == DOCUMENTS[2]
 
 
-def test_a_placeholder_is_no_token_that_there_is():
+def test_a_placeholder_differs_from_every_token():
     vocabulary = read_vocabulary(SimpleNamespace(token2id={"[no token 1]": 0, "sky": 2}))
     assert vocabulary.tokens == ("[no token 1]", "[[no token 1]]", "sky")
     assert len(set(vocabulary.tokens)) == vocabulary.num_tokens
 
 
-def test_gaps_are_believed_up_to_a_million_or_ten_times_the_tokens():
+def test_gaps_are_allowed_up_to_a_million_ids_or_ten_times_the_tokens():
     assert read_vocabulary(SimpleNamespace(token2id={"a": 999_999})).num_tokens == 1_000_000
-    with pytest.raises(VocabularyError, match="most ids would have none. Number the tokens anew"):
+    with pytest.raises(VocabularyError, match="expected a token for most ids. Renumber the tokens"):
         read_vocabulary(SimpleNamespace(token2id={"a": 1_000_000}))
-    many = {str(place): 9 * place for place in range(150_000)}
+    many = {str(index): 9 * index for index in range(150_000)}
     assert read_vocabulary(SimpleNamespace(token2id=many)).num_tokens == 9 * 149_999 + 1

@@ -1,1 +1,1 @@
-"""fastText .bin models."""
+"""Read fastText .bin models."""

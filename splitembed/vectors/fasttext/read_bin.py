@@ -1,7 +1,7 @@
-"""fastText .bin: a model enters; blocks of words leave, each with the vector that fastText itself gives the word.
+"""Read the words of a fastText .bin model, with the vectors that fastText gives them, block by block.
 
-That is the mean of the word's own row and the rows of its n-grams. A plain file is mapped and read word by word; any
-other is read once from front to back, and of its rows only sums for the wanted words are kept. Source of the method:
+A word's vector is the mean of its own row and the rows of its n-grams. A plain file is mapped, and only the rows that
+are needed are read. A stream is read once from front to back, with sums of rows for the wanted words. Source:
 Bojanowski et al., "Enriching Word Vectors with Subword Information", 2017; fastText 0.9.2, `FastText::getWordVector`.
 """
 
@@ -10,52 +10,53 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from splitembed.vectors.fasttext.model import Model
-from splitembed.vectors.intake import Intake, decode_words
+from splitembed.vectors.layouts import Layout
+from splitembed.vectors.read_checks import ReadChecks, decode_words
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import Layout
 from splitembed.vectors.word_vectors import Block
 
 
-def fasttext_blocks(stream: Stream, layout: Layout, intake: Intake) -> Iterator[Block]:
-    """Reads the words of a model; its labels are none.
+def fasttext_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[Block]:
+    """Read the words of a model, without its labels.
 
     Args:
-        stream: the file, at its first byte.
-        layout: as `sniff` found it; the model tells all by itself.
-        intake: what is wanted, and what becomes of doubts. Its places are the bytes at which the words stand.
+        stream: the file, positioned at its first byte.
+        layout: unused, because the model has its own header.
+        checks: the wanted words, and the rules for errors and warnings. Positions are bytes.
 
     Yields:
-        At least one block. Rows differ from fastText's own, which prints 5 digits, and from gensim's by rounding in
-        float32 alone.
+        At least one block. Rows differ from those of fastText, which prints 5 digits, and of gensim only by rounding
+        in float32.
 
     Raises:
-        VectorFormatError: the model is cut short, quantized, pruned, or its parts do not fit each other.
+        VectorFormatError: the model is cut short, quantized, pruned, or inconsistent.
     """
-    with open_model(stream, intake) as model:
-        words = model.find_words(intake.wanted_bytes)
-        intake.most_rows = len(words.raw)
+    with open_model(stream, checks) as model:
+        words = model.find_words(checks.wanted_bytes)
+        checks.most_rows = len(words.raw)
         start = 0
         for rows in model.iter_means(words.raw, words.rows):
             part = slice(start, start + len(rows))
-            yield intake.admit(decode_words(words.raw[part]), rows, words.places[part])
+            yield checks.accept(decode_words(words.raw[part]), rows, words.positions[part])
             start += len(rows)
 
 
 @contextmanager
-def open_model(stream: Stream, intake: Intake) -> Iterator[Model]:
-    """Opens the model that a stream holds: the file itself once more, which can be mapped, where it is a plain one.
+def open_model(stream: Stream, checks: ReadChecks) -> Iterator[Model]:
+    """Open the model in a stream. A plain file is opened a second time, so that it can be mapped.
 
     Raises:
-        VectorFormatError: the header is damaged, of an unknown version, or has another dim than was asked for.
+        VectorFormatError: the header is damaged, of an unknown version, or has another dim than the requested one.
     """
-    intake.unit = "byte"
+    checks.unit = "byte"
     if not _is_plain(stream):
-        yield Model(stream.reader, intake, None)
+        yield Model(stream.reader, checks, None)
         return
     with open(stream.path, "rb") as file:
-        is_same = file.read(len(stream.head)) == stream.head  # a name may stand for a part of a file, or another one
+        # The name of an open file may belong to another file by now, or the stream may start inside the file.
+        is_same = file.read(len(stream.head)) == stream.head
         file.seek(0)
-        yield Model(file, intake, stream.size) if is_same else Model(stream.reader, intake, None)
+        yield Model(file, checks, stream.size) if is_same else Model(stream.reader, checks, None)
 
 
 def _is_plain(stream: Stream) -> bool:

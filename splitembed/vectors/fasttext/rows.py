@@ -1,7 +1,7 @@
-"""Means of rows of a fastText model: runs of row numbers enter; the mean of each run leaves.
+"""Compute means of rows of a fastText model, from a mapped file or from a stream.
 
-The rows lie in a plain file, which is mapped, or come by in a stream, once, in order. float32 like fastText's own, in
-its order where the file is mapped; in a stream they come in another one, so that the last bit may differ.
+Sums are float32 as in fastText. From a mapped file rows are added in fastText's order; from a stream they are added in
+the order of the file, so that the last bit may differ.
 """
 
 import mmap
@@ -17,26 +17,27 @@ from splitembed.vectors.fasttext.ngrams import Runs
 
 Rows = NDArray[np.float32]
 
-PIECE_BYTES = 1 << 20  # of rows at once: they stay in the processor's cache
+# Of rows at once, which fit the processor's cache.
+PIECE_BYTES = 1 << 20
 _WORD_BITS = np.uint64(32)
 
 
-def map_rows(file: BinaryIO, place: int, num_rows: int, dim: int) -> NDArray[np.void]:
-    """Maps the rows of a plain file as they lie, aligned or not: `(num_rows,)`, each of `dim` little-endian float32.
+def map_rows(file: BinaryIO, position: int, num_rows: int, dim: int) -> NDArray[np.void]:
+    """Map the rows of a plain file, aligned or not: `(num_rows,)`, each of `dim` little-endian float32.
 
-    The caller has checked that the file is long enough. The system reads ahead: advised not to (MADV_RANDOM), it took
-    6 times as long from a disk for a vocabulary of 50,000 words, and half as long only for one of 100.
+    The caller checks that the file is long enough. The system reads ahead: with MADV_RANDOM, which prevents that, it
+    took 6 times as long from a disk for a vocabulary of 50,000 words, and half as long only for one of 100.
     """
     if not num_rows:
         return np.zeros(0, f"V{dim * FLOAT_BYTES}")
-    start = place - place % mmap.ALLOCATIONGRANULARITY
+    start = position - position % mmap.ALLOCATIONGRANULARITY
     row_bytes = dim * FLOAT_BYTES
-    memory = mmap.mmap(file.fileno(), place - start + num_rows * row_bytes, access=mmap.ACCESS_READ, offset=start)
-    return np.frombuffer(memory, f"V{row_bytes}", num_rows, place - start)
+    memory = mmap.mmap(file.fileno(), position - start + num_rows * row_bytes, access=mmap.ACCESS_READ, offset=start)
+    return np.frombuffer(memory, f"V{row_bytes}", num_rows, position - start)
 
 
 def mean_mapped(rows: NDArray[np.void], runs: Runs, dim: int) -> Rows:
-    """Means of runs of mapped rows; zeros for an empty run.
+    """Compute the means of runs of mapped rows; zeros for an empty run.
 
     >>> rows = np.array([[1, 2], [3, 4]], "<f4").view("V8")[:, 0]
     >>> mean_mapped(rows, Runs(np.array([0, 1, 1]), np.array([2, 0, 1])), 2).tolist()
@@ -45,14 +46,16 @@ def mean_mapped(rows: NDArray[np.void], runs: Runs, dim: int) -> Rows:
     Returns:
         `(num_words, dim)`.
     """
-    order = np.argsort(-runs.counts, kind="stable")  # the longest run first: those not at their end come first, too
+    # The longest run first, so that the runs with more rows to add are always the first ones.
+    order = np.argsort(-runs.counts, kind="stable")
     counts = runs.counts[order]
     starts = (np.cumsum(runs.counts) - runs.counts)[order]
     sums = np.zeros((len(order), dim), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found and told by the intake
-        for place in range(int(counts[0]) if len(counts) else 0):
-            going_on = int(np.searchsorted(-counts, -place, side="left"))
-            sums[:going_on] += _as_floats(rows[runs.rows[starts[:going_on] + place]], dim)
+    # The checks report values that are not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for index in range(int(counts[0]) if len(counts) else 0):
+            num_longer = int(np.searchsorted(-counts, -index, side="left"))
+            sums[:num_longer] += _as_floats(rows[runs.rows[starts[:num_longer] + index]], dim)
         _divide(sums, counts)
     means = np.empty_like(sums)
     means[order] = sums
@@ -60,19 +63,19 @@ def mean_mapped(rows: NDArray[np.void], runs: Runs, dim: int) -> Rows:
 
 
 def mean_streamed(cursor: Cursor, num_rows: int, pieces: Iterable[Runs], dim: int) -> Rows:
-    """Means of runs of rows that come by: the cursor stands at the first, and afterwards behind the last.
+    """Compute the means of runs of streamed rows. The cursor moves from the first row to the end of the last one.
 
     Args:
-        cursor: gives the rows.
-        num_rows: how many come.
-        pieces: the runs, of some words and then of the next ones.
+        cursor: positioned at the first row.
+        num_rows: number of rows.
+        pieces: the runs, of some words at once.
         dim: length of a row.
 
     Returns:
         `(num_words, dim)`.
 
     Raises:
-        VectorFormatError: the rows end before there are `num_rows`.
+        VectorFormatError: the file ends before the last row.
     """
     occurrences, counts = _by_row(pieces)
     at_once = max(1, PIECE_BYTES // (dim * FLOAT_BYTES))
@@ -80,7 +83,8 @@ def mean_streamed(cursor: Cursor, num_rows: int, pieces: Iterable[Runs], dim: in
     for first in range(0, num_rows, at_once):
         num = min(at_once, num_rows - first)
         block = np.frombuffer(cursor.take(num * dim * FLOAT_BYTES, "the input matrix"), "<f4").reshape(num, dim)
-        if not first:  # not before: a header that no row bears out allocates nothing
+        # Not before the first rows are read, so that a damaged header allocates nothing.
+        if not first:
             sums = np.zeros((len(counts), dim), np.float32)
         end = int(np.searchsorted(occurrences, np.uint64(first + num) << _WORD_BITS))
         _add(sums, block, first, occurrences[done:end], at_once)
@@ -91,7 +95,7 @@ def mean_streamed(cursor: Cursor, num_rows: int, pieces: Iterable[Runs], dim: in
 
 
 def _by_row(pieces: Iterable[Runs]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Each row of a run with the run's number below it in one integer, sorted; and the lengths of the runs."""
+    """Return the sorted pairs of row and run, each in one integer with the run in the low bits, and the run lengths."""
     packed, counts, num_words = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
     for runs in pieces:
         words = np.arange(num_words, num_words + len(runs.counts), dtype=np.uint64)
@@ -105,14 +109,15 @@ def _by_row(pieces: Iterable[Runs]) -> tuple[NDArray[np.uint64], NDArray[np.int6
 
 
 def _add(sums: Rows, block: Rows, first: int, occurrences: NDArray[np.uint64], at_once: int) -> None:
-    """Adds the rows of a block to the sums of the words in which they occur."""
+    """Add the rows of a block to the sums of the words in which they occur."""
     for start in range(0, len(occurrences), at_once):
         piece = occurrences[start : start + at_once]
         words, rows = (piece & np.uint64(0xFFFFFFFF)).astype(np.int64), (piece >> _WORD_BITS).astype(np.int64) - first
         order = np.argsort(words, kind="stable")
         words, rows = words[order], rows[order]
         is_first = np.diff(words, prepend=-1) != 0
-        while len(words):  # once for nearly all: a word seldom has two rows in one block
+        # Usually one pass: a word seldom has two rows in one block.
+        while len(words):
             with np.errstate(over="ignore", invalid="ignore"):
                 sums[words[is_first]] += block[rows[is_first]]
             words, rows = words[~is_first], rows[~is_first]
@@ -125,5 +130,5 @@ def _as_floats(rows: NDArray[np.void], dim: int) -> Rows:
 
 
 def _divide(sums: Rows, counts: NDArray[np.int64]) -> None:
-    """By the number of rows, as fastText does: times its reciprocal in float32."""
+    """Divide by the number of rows as fastText does: multiply by the reciprocal in float32."""
     sums *= (1.0 / np.maximum(counts, 1)).astype(np.float32)[:, np.newaxis]

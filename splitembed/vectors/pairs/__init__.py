@@ -1,1 +1,1 @@
-"""Words beside a matrix: in memory, in containers and in frozen tables."""
+"""Formats that hold words beside a matrix: objects in memory, container files and frozen tables."""

@@ -1,68 +1,121 @@
-"""Vectors that stand in a frozen.h5: its table enters; its words and rows, where they are or in blocks, leave."""
+"""Frozen tables, in memory or in a frozen.h5: how they are recognised, and how their words and rows are read."""
 
+import contextlib
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import h5py
 import numpy as np
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
-from splitembed.tables import FrozenTable
-from splitembed.vectors.intake import Intake
+from splitembed.tables import FrozenTable, open_frozen
+from splitembed.tables.atomic_files import HDF5_ERRORS
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.word_vectors import Block, WordVectors
 
+FROZEN = "frozen.h5"
+# The attribute `format` of a file that splitembed wrote starts with this.
+_FORMAT_PREFIX = "splitembed."
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 NUM_BLOCK_ROWS = 4096
 
 
-def table_vectors(table: FrozenTable, intake: Intake) -> WordVectors:
-    """The words and rows of a frozen table, in place: row `i` stays row `i` of the table, for all words that share it.
+def recognise_table(request: OpenRequest) -> bool:
+    """Return whether the source is a `FrozenTable`, or `WordVectors` that hold all rows of one."""
+    source = request.source
+    if isinstance(source, WordVectors):
+        return source.table is not None and source.row_of is source.table.row_of
+    return isinstance(source, FrozenTable)
+
+
+def open_table(request: OpenRequest) -> FrozenTable:
+    """Return the table."""
+    table = request.source.table if isinstance(request.source, WordVectors) else request.source
+    assert isinstance(table, FrozenTable)
+    return table
+
+
+def recognise_file(request: OpenRequest) -> bool:
+    """Return whether the source is a file that splitembed wrote, or a folder with a frozen.h5."""
+    if request.folder is not None:
+        return (request.folder / FROZEN).is_file()
+    if not request.head.startswith(HDF5_MAGIC):
+        return False
+    # With `datasets` the user says that the file is another one, so the error should not call it a frozen.h5.
+    return _is_ours(Path(request.source), if_damaged=request.options.datasets is None)
+
+
+def open_file(request: OpenRequest) -> FrozenTable:
+    """Open a frozen.h5, which is mapped.
+
+    Raises:
+        TableFormatError: the file is damaged, or another kind of file of splitembed.
+    """
+    return open_frozen(request.source if request.folder is None else request.folder / FROZEN)
+
+
+def _is_ours(path: str | os.PathLike[str], if_damaged: bool) -> bool:
+    """Return whether splitembed wrote an HDF5 file; `if_damaged` for a file that cannot be opened."""
+    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
+        written = file.attrs.get("format")
+        prefix = _FORMAT_PREFIX if isinstance(written, str) else _FORMAT_PREFIX.encode()
+        return isinstance(written, (bytes, str)) and written[: len(prefix)] == prefix
+    return if_damaged
+
+
+def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:
+    """Return the words and rows of a frozen table. Row `i` is row `i` of the table, for all words that share it.
 
     Args:
-        table: with words.
-        intake: the dim asked for.
+        table: a table with words.
+        checks: the requested dim.
 
     Returns:
         All words with their rows; a zero row at the end of the table is left out. Rows stored as float32 are not
-        copied, others are widened when they are asked for.
+        copied, others are widened on first use.
 
     Raises:
-        VectorFormatError: the table holds no words, or has another dim.
+        VectorFormatError: the table holds no words, or its dim is not the requested one.
     """
-    intake.check_dim(table.dim)
+    checks.check_dim(table.dim)
     words, num_rows = _words(table), table.num_frozen
     if table.row_of is None and table.zero_row == num_rows - 1:
         num_rows -= 1
         words = words[:num_rows]
     rows = as_read_only(table.vectors[:num_rows]) if table.dtype == "float32" else None
-    return WordVectors(words, rows, intake.source, table, row_of=table.row_of)
+    return WordVectors(words, rows, checks.source, table, row_of=table.row_of)
 
 
-def table_blocks(table: FrozenTable, intake: Intake) -> Iterator[Block]:
-    """Reads rows from a frozen table, all but its zero row.
+def table_blocks(table: FrozenTable, checks: ReadChecks) -> Iterator[Block]:
+    """Yield the rows of a frozen table without its zero row.
 
     Args:
-        table: with words.
-        intake: what is wanted, and what becomes of doubts.
+        table: a table with words.
+        checks: the checks of words and rows.
 
     Yields:
         At least one block.
 
     Raises:
-        VectorFormatError: the table holds no words, or has another dim.
+        VectorFormatError: the table holds no words, or its dim is not the requested one.
     """
-    intake.unit = "row"
-    intake.check_dim(table.dim)
+    checks.unit = "row"
+    checks.check_dim(table.dim)
     words = _words(table)
-    wanted = intake.wanted
+    wanted = checks.wanted
     rows = np.arange(table.num_frozen) if table.row_of is None else table.row_of
-    zero_row = table.zero_row if table.row_of is None else None  # no word is the zero row's then
+    # With `row_of`, no word has the zero row.
+    zero_row = table.zero_row if table.row_of is None else None
     for start in range(0, max(len(rows), 1), NUM_BLOCK_ROWS):
-        places = [
+        positions = [
             start + index
             for index, word in enumerate(words[start : start + NUM_BLOCK_ROWS])
             if start + index != zero_row and (wanted is None or word in wanted)
         ]
-        yield intake.admit([words[place] for place in places], table.take(rows[places]), places)
+        yield checks.accept([words[position] for position in positions], table.take(rows[positions]), positions)
 
 
 def _words(table: FrozenTable) -> Sequence[str]:

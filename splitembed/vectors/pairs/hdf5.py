@@ -1,10 +1,9 @@
-"""HDF5 files that are not ours: a path and the names of two datasets enter; a `Pair` leaves, read while it is open.
+"""HDF5 files that splitembed did not write, with the names of the datasets of words and of the matrix.
 
-Words may be strings of fixed or variable length, integers, or a group with `utf8` and `offsets`, as in our own files.
+Words may be strings of fixed or variable length, integers, or a group with `utf8` and `offsets`, as in a frozen.h5.
 """
 
 import contextlib
-import os
 from typing import Any
 
 import h5py
@@ -13,18 +12,20 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError, VocabularyError
 from splitembed.tables.atomic_files import HDF5_ERRORS
-from splitembed.vectors.intake import decode_words
+from splitembed.vectors.open_request import WORDS_APART, OpenRequest
+from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
 from splitembed.vectors.pairs.npz import two_names
-from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import PackedWords
+from splitembed.vectors.read_checks import decode_words
 from splitembed.words import check_offsets
 
-OURS = "splitembed."  # what the attribute `format` of our own files starts with
-_MOST_TOLD = 12
+_MOST_LISTED = 12
 
 
 class _Slices:
-    """A dataset, read slice by slice; what goes wrong names the file."""
+    """A dataset, read slice by slice. Its errors name the file."""
 
     def __init__(self, name: str, dataset: h5py.Dataset) -> None:
         self._name, self._dataset = name, dataset
@@ -33,9 +34,9 @@ class _Slices:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, places: slice) -> NDArray[Any]:
+    def __getitem__(self, positions: slice) -> NDArray[Any]:
         try:
-            return self._dataset[places]  # type: ignore[no-any-return]
+            return self._dataset[positions]  # type: ignore[no-any-return]
         except HDF5_ERRORS as error:
             raise _damaged(self._name, error) from error
 
@@ -49,34 +50,27 @@ class _Strings:
     def __len__(self) -> int:
         return len(self._slices)
 
-    def __getitem__(self, places: slice) -> list[str]:
-        words = self._slices[places].tolist()
+    def __getitem__(self, positions: slice) -> list[str]:
+        words = self._slices[positions].tolist()
         return list(map(str, words)) if self._slices.dtype.kind in "iu" else decode_words(words)
 
 
-def is_ours(path: str | os.PathLike[str], unless_damaged: bool) -> bool:
-    """Says whether an HDF5 file was written by splitembed; of one that cannot be opened, what it is told."""
-    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
-        written = file.attrs.get("format")
-        return isinstance(written, (bytes, str)) and written[: len(OURS)] in (OURS, OURS.encode())
-    return unless_damaged
+def recognise_hdf5(request: OpenRequest) -> bool:
+    """Return whether the source is an HDF5 file."""
+    return request.head.startswith(HDF5_MAGIC)
 
 
-def hdf5_pair(path: str | os.PathLike[str], datasets: Any, stack: contextlib.ExitStack) -> Pair:
-    """Opens the words and the matrix of an HDF5 file.
+def open_hdf5(request: OpenRequest) -> Pair:
+    """Open the words and the matrix of an HDF5 file. They can be read until `request.stack` is closed.
 
     Args:
-        path: the file.
-        datasets: the names of the words and of the matrix.
-        stack: closes the file.
-
-    Returns:
-        Its name is the path; it can be read until `stack` is closed.
+        request: its option `datasets` names the words and the matrix.
 
     Raises:
-        VectorFormatError: no names, or none that fit; a file that is damaged.
+        VectorFormatError: no names, names of other things, or a damaged file.
     """
-    name, file = os.fspath(path), _open(path, stack)
+    name = str(request.path)
+    file, datasets = _open(name, request.stack), request.options.datasets
     if datasets is None:
         raise _unnamed(name, file, 'read_vectors(path, datasets=("words", "matrix"))')
     words_name, matrix_name = two_names(name, datasets)
@@ -84,44 +78,44 @@ def hdf5_pair(path: str | os.PathLike[str], datasets: Any, stack: contextlib.Exi
     return Pair(name, words, check_rows(name, len(words), _slices(name, file, matrix_name)))
 
 
-def hdf5_matrix(path: str | os.PathLike[str], dataset: str | None, stack: contextlib.ExitStack) -> Any:
-    """Opens the matrix of an HDF5 file.
+def open_hdf5_matrix(request: OpenRequest) -> Any:
+    """Open the matrix of an HDF5 file. It can be read until `request.stack` is closed.
 
     Args:
-        path: the file.
-        dataset: its name.
-        stack: closes the file.
+        request: its option `datasets` names the matrix.
 
     Returns:
-        Something with `shape` and `dtype` that gives slices until `stack` is closed.
+        An object with `shape` and `dtype` that gives slices.
 
     Raises:
-        VectorFormatError: no name, or none that fits; a file that is damaged.
+        VectorFormatError: no name, the name of another thing, or a damaged file.
     """
-    name, file = os.fspath(path), _open(path, stack)
-    if not isinstance(dataset, str):
+    dataset, name = request.dataset_name(WORDS_APART), str(request.path)
+    file = _open(name, request.stack)
+    if dataset is None:
         raise _unnamed(name, file, 'read_vectors(VectorSource((words, path), datasets="matrix"))')
     return _slices(name, file, dataset)
 
 
-def _open(path: str | os.PathLike[str], stack: contextlib.ExitStack) -> h5py.File:
+def _open(name: str, stack: contextlib.ExitStack) -> h5py.File:
     try:
-        return stack.enter_context(h5py.File(path, "r"))
+        return stack.enter_context(h5py.File(name, "r"))
     except HDF5_ERRORS as error:
-        raise _damaged(os.fspath(path), error) from error
+        raise _damaged(name, error) from error
 
 
 def _slices(name: str, file: h5py.File, dataset: str) -> _Slices:
     found = _get(file, dataset)
     if not isinstance(found, h5py.Dataset) or found.shape is None:
-        raise VectorFormatError(f"{name} holds no dataset {dataset!r}. {_told(file)}")
+        raise VectorFormatError(f"{name}: found no dataset {dataset!r}; expected one. {_listing(file)}")
     return _Slices(name, found)
 
 
 def _get(file: h5py.File, dataset: str) -> Any:
     try:
         return file.get(dataset)
-    except HDF5_ERRORS:  # a name that is no Unicode
+    # The name is not Unicode text.
+    except HDF5_ERRORS:
         return None
 
 
@@ -145,7 +139,7 @@ def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
         found = " and ".join(f"{part.dtype} {part.shape}" for part in parts)
         raise VectorFormatError(
             f"{name}: found {found} as `utf8` and `offsets` of {group!r}; expected uint8 (num_bytes,) and uint64 "
-            "(num_words + 1,). Name a dataset of strings instead, or write the group anew."
+            "(num_words + 1,). Name a dataset of strings instead, or write the group again."
         )
     utf8, offsets = (part[:] for part in parts)
     try:
@@ -158,19 +152,19 @@ def _packed(name: str, file: h5py.File, group: str) -> PackedWords:
 
 def _unnamed(name: str, file: h5py.File, call: str) -> VectorFormatError:
     kind = "the weights of a Keras model" if "layers" in file else "an HDF5 file that splitembed did not write"
-    return VectorFormatError(f"{name}: found {kind}; expected the names of what to read. {_told(file)} Call {call}.")
+    return VectorFormatError(f"{name}: found {kind}; expected the names of what to read. {_listing(file)} Call {call}.")
 
 
-def _told(file: h5py.File) -> str:
+def _listing(file: h5py.File) -> str:
     datasets: list[str] = []
 
-    def tell(name: str, found: Any) -> None:
+    def add(name: str, found: Any) -> None:
         if isinstance(found, h5py.Dataset):
             datasets.append(f"{name!r} {found.shape} {found.dtype}")
 
-    file.visititems(tell)
-    more = f" and {len(datasets) - _MOST_TOLD} more" if len(datasets) > _MOST_TOLD else ""
-    return f"It holds {', '.join(datasets[:_MOST_TOLD]) or 'no datasets'}{more}."
+    file.visititems(add)
+    more = f" and {len(datasets) - _MOST_LISTED} more" if len(datasets) > _MOST_LISTED else ""
+    return f"It holds {', '.join(datasets[:_MOST_LISTED]) or 'no datasets'}{more}."
 
 
 def _damaged(name: str, error: Exception) -> VectorFormatError:

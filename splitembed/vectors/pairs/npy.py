@@ -1,7 +1,7 @@
-"""NumPy's .npy and .npz: paths enter; arrays leave, mapped, so that only the rows that are read take memory.
+"""Arrays in the .npy and .npz files of NumPy, mapped, so that only the rows that are read take memory.
 
-Source of the formats: NumPy's documentation, `numpy.lib.format`. What a member of an .npz holds uncompressed is mapped
-where it lies; a compressed one is first unpacked into a temporary file.
+Source of the formats: NumPy's documentation, `numpy.lib.format`. An uncompressed member of an .npz is mapped inside the
+archive; a compressed one is first unpacked into a temporary file.
 """
 
 import contextlib
@@ -19,29 +19,62 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.open_request import OpenRequest
 
 MAGIC = b"\x93NUMPY"
 _NPY = ".npy"
-_LOCAL_HEADER_BYTES = 30  # PKWARE's APPNOTE.TXT, 4.3.7: then the name and extra fields, whose lengths end it
+# PKWARE's APPNOTE.TXT, 4.3.7: the name and the extra fields follow, and their lengths end the header.
+_LOCAL_HEADER_BYTES = 30
 _ERRORS = (
     *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
-    tokenize.TokenError,  # NumPy reads headers of Python 2, too
+    # NumPy also reads the headers of Python 2.
+    tokenize.TokenError,
 )
 
 
+def recognise_npy(request: OpenRequest) -> bool:
+    """Return whether the source is a .npy file."""
+    return request.head.startswith(MAGIC)
+
+
+def refuse_npy(request: OpenRequest) -> Any:
+    """Raise the error that says how to pass words with a .npy file.
+
+    Raises:
+        VectorFormatError: always.
+    """
+    raise VectorFormatError(
+        f"{request.path}: found a NumPy .npy array, which holds no words; expected words and their rows. Pass (words, "
+        "path), with the words as a list or as the path of a file with one word a line."
+    )
+
+
+def open_npy_matrix(request: OpenRequest) -> NDArray[Any]:
+    """Map the array of a .npy file.
+
+    Raises:
+        VectorFormatError: the file is damaged or cut short, or holds Python objects.
+    """
+    return map_npy(request.source)
+
+
 def map_npy(path: str | os.PathLike[str], allow_pickle: bool = False) -> NDArray[Any]:
-    """Maps the array of a .npy file, in C or Fortran order and any byte order.
+    """Map the array of a .npy file, in C or Fortran order and any byte order.
 
     Args:
         path: the file.
         allow_pickle: load an array of Python objects, which can run any code.
 
+    Returns:
+        The array; an array of Python objects is loaded, not mapped.
+
     Raises:
-        VectorFormatError: a file that is damaged or cut short, or holds Python objects.
+        VectorFormatError: the file is damaged or cut short, or holds Python objects without `allow_pickle`.
     """
     try:
         try:
-            with np.errstate(over="ignore"):  # sizes in a header may be anything: NumPy refuses them after multiplying
+            # NumPy refuses impossible sizes in a header after it has multiplied them.
+            with np.errstate(over="ignore"):
                 return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
         except ValueError:
             if not _is_pickle(path):
@@ -54,25 +87,26 @@ def map_npy(path: str | os.PathLike[str], allow_pickle: bool = False) -> NDArray
 
 
 class Member(NamedTuple):
-    """An array inside an .npz: what its header says, which its size bears out."""
+    """An array inside an .npz, as its header describes it; the size of its content agrees."""
 
     path: str
     info: zipfile.ZipInfo
     shape: tuple[int, ...]
     is_fortran: bool
     dtype: np.dtype[Any]
-    start: int  # bytes of its header
+    # The number of bytes of the header.
+    start: int
 
     @property
     def name(self) -> str:
-        """As `numpy.load` calls it."""
+        """The name of the array in `numpy.load`."""
         return self.info.filename.removesuffix(_NPY)
 
     def map(self, allow_pickle: bool = False) -> NDArray[Any]:
-        """Maps the array.
+        """Map the array.
 
         Raises:
-            VectorFormatError: damaged content, or Python objects.
+            VectorFormatError: damaged content, or Python objects without `allow_pickle`.
         """
         try:
             if self.dtype.hasobject:
@@ -106,20 +140,20 @@ class Member(NamedTuple):
 
 
 def list_npz(path: str | os.PathLike[str]) -> list[Member]:
-    """Reads the headers of the arrays in an .npz.
+    """Return the arrays in an .npz, without reading their content.
 
     Args:
         path: the file.
 
     Raises:
-        VectorFormatError: a file that is damaged or cut short.
+        VectorFormatError: the file is damaged or cut short.
     """
     with _reading(path) as archive:
         return [_member(path, archive, info) for info in archive.infolist() if info.filename.endswith(_NPY)]
 
 
 def is_npz(path: str | os.PathLike[str]) -> bool:
-    """Says whether all that a zip archive holds are arrays of NumPy."""
+    """Return whether a zip archive holds .npy files and nothing else."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -155,7 +189,7 @@ def _member(path: str | os.PathLike[str], archive: zipfile.ZipFile, info: zipfil
 
 
 def _start_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Where the content of an uncompressed member starts: its own header may be longer than the directory says."""
+    """Return the first byte of an uncompressed member: its header may be longer than the directory says."""
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
@@ -172,7 +206,7 @@ def _is_pickle(path: str | os.PathLike[str]) -> bool:
 def _pickled(where: str) -> VectorFormatError:
     return VectorFormatError(
         f"{where}: found an array of Python objects, a pickle, which can run any code when it is loaded; expected "
-        "numbers or strings. If you trust it, pass allow_pickle=True."
+        "numbers or strings. If you trust its author, pass allow_pickle=True."
     )
 
 

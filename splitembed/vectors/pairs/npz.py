@@ -1,63 +1,68 @@
-"""Words and matrix inside one .npz: a path enters; a `Pair` leaves, its arrays mapped."""
+"""Words and a matrix inside one .npz. Both arrays are mapped."""
 
-import os
 from typing import Any
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.pairs.npy import Member, list_npz
-from splitembed.vectors.pairs.pair import Pair, check_rows
+from splitembed.vectors.open_request import WORDS_APART, OpenRequest
+from splitembed.vectors.pairs.npy import Member, is_npz, list_npz
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import check_rows
 from splitembed.vectors.pairs.word_lists import ArrayWords
 
+ZIP_MAGIC = b"PK\x03\x04"
 
-def npz_pair(path: str | os.PathLike[str], datasets: Any = None, allow_pickle: bool = False) -> Pair:
-    """Finds the words and the matrix of an .npz.
+
+def recognise_npz(request: OpenRequest) -> bool:
+    """Return whether the source is a zip archive of .npy files alone."""
+    return request.head.startswith(ZIP_MAGIC) and is_npz(request.source)
+
+
+def open_npz(request: OpenRequest) -> Pair:
+    """Open the words and the matrix of an .npz. Both are mapped.
 
     Args:
-        path: the file.
-        datasets: the names of the words and of the matrix; None takes the only matrix and the only list of words.
-        allow_pickle: load arrays of Python objects, which can run any code.
-
-    Returns:
-        Its name is the path.
+        request: its option `datasets` names the words and the matrix; None takes the only matrix and the only list of
+            words.
 
     Raises:
-        VectorFormatError: a file that is damaged, or holds no such arrays or several.
+        VectorFormatError: a damaged file; no such arrays, or several; Python objects without `allow_pickle`.
     """
-    name, members = os.fspath(path), list_npz(path)
+    name = str(request.path)
+    members, datasets = list_npz(name), request.options.datasets
     if datasets is None:
         lists = [each for each in members if _is_words(each)]
         words, matrix = _only(name, members, lists, "one list of words (num_words,)"), _matrix(name, members)
     else:
         words, matrix = (_named(name, members, each) for each in two_names(name, datasets))
-    listed = _as_words(name, words.map(allow_pickle))
+    listed = _as_words(name, words.map(request.options.allow_pickle))
     return Pair(name, listed, check_rows(name, len(listed), matrix.map()))
 
 
-def npz_matrix(path: str | os.PathLike[str], dataset: str | None = None) -> Any:
-    """Maps the matrix of an .npz.
+def open_npz_matrix(request: OpenRequest) -> Any:
+    """Map the matrix of an .npz.
 
     Args:
-        path: the file.
-        dataset: its name; None takes the only one.
+        request: its option `datasets` names the matrix; None takes the only one.
 
     Returns:
         `(num_rows, dim)`.
 
     Raises:
-        VectorFormatError: a file that is damaged, or holds no matrix or several.
+        VectorFormatError: a damaged file; no matrix, or several.
     """
-    name, members = os.fspath(path), list_npz(path)
+    dataset, name = request.dataset_name(WORDS_APART), str(request.path)
+    members = list_npz(name)
     return (_matrix(name, members) if dataset is None else _named(name, members, dataset)).map()
 
 
 def two_names(path: str, datasets: Any) -> tuple[str, str]:
-    """The names of words and matrix.
+    """Return the names of the words and of the matrix.
 
     >>> two_names("v.npz", ["words", "matrix"])
     ('words', 'matrix')
 
     Raises:
-        VectorFormatError: anything but two strings.
+        VectorFormatError: `datasets` is anything but two strings.
     """
     is_pair = isinstance(datasets, (tuple, list)) and len(datasets) == 2
     if not is_pair or not all(isinstance(name, str) for name in datasets):
@@ -89,18 +94,18 @@ def _as_words(path: str, words: Any) -> ArrayWords:
 def _named(path: str, members: list[Member], name: str) -> Member:
     found = [each for each in members if each.name == name]
     if not found:
-        raise VectorFormatError(f"{path} holds no array {name!r}. {_told(members)}")
+        raise VectorFormatError(f"{path}: found no array {name!r}; expected one. {_listing(members)}")
     return found[-1]
 
 
 def _only(path: str, members: list[Member], found: list[Member], expected: str) -> Member:
     if len(found) != 1:
         raise VectorFormatError(
-            f"{path}: found {len(found)} of what was expected: {expected}. {_told(members)} Name two of them: "
+            f"{path}: found {len(found)} arrays that may be meant; expected {expected}. {_listing(members)} Name two: "
             'read_vectors(path, datasets=("words", "matrix")); or pass (words, path).'
         )
     return found[0]
 
 
-def _told(members: list[Member]) -> str:
+def _listing(members: list[Member]) -> str:
     return "It holds " + ", ".join(f"{each.name!r} {each.shape} {each.dtype}" for each in members) + "."

@@ -1,4 +1,4 @@
-"""Pickles, gensim's .kv among them: a path enters, and only if the user trusts it; an object in memory leaves."""
+"""Pickles, such as gensim's .kv, which are only loaded if the user allows it."""
 
 import bz2
 import contextlib
@@ -9,31 +9,38 @@ import re
 from typing import Any
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.optional import load_library
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.unreadable import load_library
 
-# Protocols 2 to 5; of the older ones a class of copyreg, gensim or numpy, or a dict, list or tuple.
+# Protocols 2 to 5; for older protocols, a class of copyreg, gensim or numpy, or a dict, list or tuple.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]|c(copy_reg|gensim|numpy)[\w.]*\n\w+\n|\((dp|lp)?\d*\n")
 _OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _HEAD_BYTES = 4096
-_GENSIM = b"gensim"  # its classes are named in the first bytes
+# The first bytes of a pickle of gensim name its classes.
+_GENSIM = b"gensim"
+
+
+def recognise_pickle(request: OpenRequest) -> bool:
+    """Return whether the source is a file that starts like a pickle."""
+    return request.file is not None and is_pickle(request.file)
 
 
 def is_pickle(path: str | os.PathLike[str]) -> bool:
-    """Says whether a file, plain or compressed, begins like a pickle; nothing of it is loaded."""
+    """Return whether a file, plain or compressed, starts like a pickle. Nothing is loaded."""
     return _PICKLE.match(_head(path)) is not None
 
 
 def load_pickle(path: str | os.PathLike[str]) -> Any:
-    """Loads a pickle, which can run any code: what gensim saved with gensim, anything else as it is.
+    """Load a pickle, which can run any code. A pickle that gensim saved is loaded by gensim.
 
     Args:
-        path: of a file that the user trusts; gensim finds the arrays beside it, and they are mapped.
+        path: a file that the user trusts. gensim maps the arrays that it saved beside the file.
 
     Returns:
-        What was saved; of a whole model of gensim, its vectors.
+        The object; for a whole model of gensim, its vectors.
 
     Raises:
-        VectorFormatError: it cannot be loaded.
+        VectorFormatError: the pickle cannot be loaded.
         ImportError: gensim is not installed.
     """
     name = os.fspath(path)
@@ -48,7 +55,8 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
         if error.name == "gensim":
             raise
         raise _unloadable(name, error) from error
-    except Exception as error:  # unpickling runs the code of whoever wrote the file, which may raise anything
+    # Unpickling runs code from the file, which may raise any error.
+    except Exception as error:
         raise _unloadable(name, error) from error
     return getattr(loaded, "wv", loaded)
 

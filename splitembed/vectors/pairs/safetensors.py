@@ -1,4 +1,4 @@
-"""safetensors: a file, or a folder with a tokenizer beside it, enters; rows leave, read slice by slice.
+"""safetensors files, alone or with a tokenizer beside them, read slice by slice.
 
 Source of the folders: model2vec's `StaticModel.save_pretrained`: tensor `embeddings`, and in newer ones `mapping` (the
 row of each token) and `weights` (a factor for each token); sentence-transformers' `StaticEmbedding` calls the tensor
@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.optional import load_library
-from splitembed.vectors.pairs.pair import Pair, check_rows
-from splitembed.vectors.pairs.rows import WeightedRows
+from splitembed.vectors.open_request import WORDS_APART, OpenRequest
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.rows import WeightedRows, check_rows
 from splitembed.vectors.pairs.word_lists import as_word_list
+from splitembed.vectors.unreadable import load_library
 
 EMBEDDINGS = ("embeddings", "embedding.weight")
 TENSORS, TOKENIZER = "model.safetensors", "tokenizer.json"
+# sentence-transformers keeps the files of a model2vec folder in this one.
+NESTED = "0_StaticEmbedding"
 _DTYPES = {
     "F64": "<f8",
     "F32": "<f4",
@@ -35,7 +38,7 @@ _DTYPES |= {"U8": "u1", "U16": "<u2", "U32": "<u4", "U64": "<u8"}
 
 
 class TensorRows:
-    """A tensor in a safetensors file; bfloat16 is widened to float32, which is exact."""
+    """A tensor in a safetensors file. bfloat16 is widened to float32, which is exact."""
 
     def __init__(self, name: str, slices: Any) -> None:
         if slices.get_dtype() not in _DTYPES:
@@ -44,52 +47,87 @@ class TensorRows:
                 "(words, matrix)."
             )
         if slices.get_dtype() == "BF16":
-            load_library("ml_dtypes", name, "safetensors")  # imported, it makes bfloat16 known to NumPy
+            # Its import registers bfloat16 with NumPy.
+            load_library("ml_dtypes", name, "safetensors")
         self.shape, self.dtype = tuple(slices.get_shape()), np.dtype(_DTYPES[slices.get_dtype()])
         self._slices, self._is_empty = slices, 0 in self.shape
 
-    def __getitem__(self, places: slice) -> NDArray[Any]:
+    def __getitem__(self, positions: slice) -> NDArray[Any]:
         if self._is_empty:
             return np.zeros((0, *self.shape[1:]), self.dtype)
-        return np.asarray(self._slices[places]).astype(self.dtype, copy=False)
+        return np.asarray(self._slices[positions]).astype(self.dtype, copy=False)
 
 
-def safetensors_matrix(path: str | os.PathLike[str], tensor: str | None, stack: contextlib.ExitStack) -> Any:
-    """Opens a tensor of a safetensors file.
+def recognise_file(request: OpenRequest) -> bool:
+    """Return whether the source is a safetensors file: the length of its header, less than 4 GB, then JSON."""
+    return len(request.head) > 8 and request.head[4:8] == bytes(4) and request.head[8:9] == b"{"
 
-    Args:
-        path: the file.
-        tensor: its name; None takes the only matrix.
-        stack: closes the file.
 
-    Returns:
-        Something with `shape` and `dtype` that gives slices until `stack` is closed.
+def open_file(request: OpenRequest) -> Pair:
+    """Open a safetensors file that has a tokenizer beside it.
 
     Raises:
-        VectorFormatError: a file that is damaged, holds no such tensor, or several.
+        VectorFormatError: no tokenizer, or as `open_folder` raises it.
         ImportError: safetensors is not installed.
     """
-    return _tensor(os.fspath(path), _open(path, stack), tensor)
+    path = Path(request.source)
+    if path.name == TENSORS and (path.parent / TOKENIZER).is_file():
+        return _open_tokens(path.parent, request)
+    raise VectorFormatError(
+        f"{path}: found a safetensors file, which holds no words, and no {TOKENIZER} beside it; expected words and "
+        "their rows. Pass (words, path), with the words as a list, a path of one word a line, or a tokenizer."
+    )
 
 
-def tokenizer_pair(folder: Path, tensor: str | None, stack: contextlib.ExitStack) -> Pair:
-    """Opens the tokens and their rows of a folder with `model.safetensors` and `tokenizer.json`.
-
-    Special tokens, and pieces that continue a word, are no words.
+def open_matrix(request: OpenRequest) -> Any:
+    """Open a tensor of a safetensors file. It can be read until `request.stack` is closed.
 
     Args:
-        folder: where both are.
-        tensor: the name of the matrix; None takes `embeddings`, `embedding.weight` or the only matrix.
-        stack: closes the file.
+        request: its option `datasets` names the tensor; None takes the only matrix.
 
     Returns:
-        Its name is the path of the safetensors file.
+        An object with `shape` and `dtype` that gives slices.
 
     Raises:
-        VectorFormatError: a file that is damaged, holds no such tensor, or not one row for each token.
+        VectorFormatError: a damaged file; no such tensor, or several.
         ImportError: safetensors is not installed.
     """
-    name, file = os.fspath(folder / TENSORS), _open(folder / TENSORS, stack)
+    tensor, name = request.dataset_name(WORDS_APART), str(request.path)
+    return _tensor(name, _open(name, request.stack), tensor)
+
+
+def recognise_folder(request: OpenRequest) -> bool:
+    """Return whether the source is a folder with `model.safetensors` and `tokenizer.json`."""
+    return request.folder is not None and _model_folder(request.folder) is not None
+
+
+def open_folder(request: OpenRequest) -> Pair:
+    """Open the tokens and rows of a folder. Special tokens, and pieces that continue a word, are left out.
+
+    Args:
+        request: its option `datasets` names the matrix; None takes `embeddings`, `embedding.weight` or the only matrix.
+
+    Returns:
+        Its name is the path of the safetensors file. It can be read until `request.stack` is closed.
+
+    Raises:
+        VectorFormatError: a damaged file; no such tensor, or another number of rows than of tokens.
+        ImportError: safetensors is not installed.
+    """
+    assert request.folder is not None
+    folder = _model_folder(request.folder)
+    assert folder is not None
+    return _open_tokens(folder, request)
+
+
+def _model_folder(folder: Path) -> Path | None:
+    folders = (folder, folder / NESTED)
+    return next((each for each in folders if (each / TENSORS).is_file() and (each / TOKENIZER).is_file()), None)
+
+
+def _open_tokens(folder: Path, request: OpenRequest) -> Pair:
+    tensor, name = request.dataset_name("the words are those of the tokenizer"), os.fspath(folder / TENSORS)
+    file = _open(name, request.stack)
     known = [each for each in EMBEDDINGS if each in file.keys()]  # noqa: SIM118
     rows = _tensor(name, file, tensor or (known[0] if known else None))
     if rows.dtype.kind != "f":
@@ -98,17 +136,16 @@ def tokenizer_pair(folder: Path, tensor: str | None, stack: contextlib.ExitStack
             "float16 or float32, or pass (words, scale * matrix)."
         )
     words = as_word_list(folder / TOKENIZER)
+    row_of = None
     if tensor is None and known[:1] == ["embeddings"]:
         rows, row_of = _mapped(name, file, rows, words.num_rows)
-    else:
-        row_of = None
     if row_of is None:
         return Pair(name, words.words, check_rows(name, words.num_rows, rows), words.row_of)
     return Pair(name, words.words, rows, row_of if words.row_of is None else row_of[words.row_of])
 
 
 def _mapped(name: str, file: Any, rows: Any, num_tokens: int) -> tuple[Any, NDArray[np.int64] | None]:
-    """The rows with their weights, and the row of each token where `mapping` says so."""
+    """Return the rows with their weights, and the row of each token from `mapping`; None without one."""
     parts = {part: _vector(name, file, part, num_tokens) for part in ("mapping", "weights")}
     mapping, weights = parts["mapping"], parts["weights"]
     if mapping is not None:
@@ -116,7 +153,7 @@ def _mapped(name: str, file: Any, rows: Any, num_tokens: int) -> tuple[Any, NDAr
         if len(mapping) and not 0 <= int(mapping.min()) <= int(mapping.max()) < rows.shape[0]:
             raise VectorFormatError(
                 f"{name}: found rows {mapping.min()} to {mapping.max()} in `mapping`; expected 0 to "
-                f"{rows.shape[0] - 1}, as there are rows. The file is damaged: get it again."
+                f"{rows.shape[0] - 1}, the rows of the matrix. The file is damaged: get it again."
             )
     if weights is None:
         return rows, mapping
@@ -133,18 +170,18 @@ def _vector(name: str, file: Any, part: str, num_tokens: int) -> NDArray[Any] | 
     if tensor.shape != (num_tokens,):
         raise VectorFormatError(
             f"{name}: found `{part}` of shape {tensor.shape}; expected ({num_tokens},), one for each token of "
-            f"{TOKENIZER}. The two do not belong together."
+            f"{TOKENIZER}. Get both files of the same model."
         )
     return tensor[:]
 
 
-def _open(path: str | os.PathLike[str], stack: contextlib.ExitStack) -> Any:
-    library = load_library("safetensors", os.fspath(path), "safetensors")
+def _open(name: str, stack: contextlib.ExitStack) -> Any:
+    library = load_library("safetensors", name, "safetensors")
     try:
-        return stack.enter_context(library.safe_open(path, framework="numpy"))
+        return stack.enter_context(library.safe_open(name, framework="numpy"))
     except library.SafetensorError as error:
         raise VectorFormatError(
-            f"{os.fspath(path)}: found safetensors data that is damaged or cut short ({error}); expected a whole file. "
+            f"{name}: found safetensors data that is damaged or cut short ({error}); expected a whole file. "
             "Download or copy it again."
         ) from error
 

@@ -1,4 +1,4 @@
-"""Vectors of a spaCy pipeline: its folder enters; a `Pair` leaves whose many words share few rows.
+"""Vectors of a spaCy pipeline, whose many words share few rows.
 
     vectors       the rows, a .npy file (num_rows, dim)
     key2row       msgpack: 64-bit key of a string -> row; older folders have `keys`, a .npy file, the key of each row
@@ -17,44 +17,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.intake import Intake
-from splitembed.vectors.optional import load_library
-from splitembed.vectors.pairs.npy import map_npy
-from splitembed.vectors.pairs.pair import Pair
-from splitembed.vectors.pairs.spacy_strings import SYMBOLS, keys_of
+from splitembed.vectors.open_request import OpenRequest
+from splitembed.vectors.pairs.npy import MAGIC, map_npy
+from splitembed.vectors.pairs.read_pair import Pair
+from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
+from splitembed.vectors.read_checks import ReadChecks
+from splitembed.vectors.unreadable import load_library
 
 ROWS, KEYS, OLD_KEYS, STRINGS, SETTINGS = "vectors", "key2row", "keys", "strings.json", "vectors.cfg"
 NO_STRING = "keys whose string is not in strings.json, left out"
 
 
+def recognise_spacy(request: OpenRequest) -> bool:
+    """Return whether the source is the folder of one spaCy pipeline or of its vectors, or the file of its rows."""
+    if request.folder is not None:
+        return len(find_spacy_folders(request.folder)) == 1
+    return request.head.startswith(MAGIC) and _holds_vectors(Path(request.source).parent)
+
+
 def find_spacy_folders(folder: Path) -> list[Path]:
-    """The folders with vectors: itself, else its `vocab`, as pipelines have it, else those of the pipelines in it."""
+    """Return the folders with vectors: the given one, else its `vocab`, else the `vocab` of each pipeline in it."""
     for found in ([folder], [folder / "vocab"], sorted(folder.glob("*/vocab"))):
-        with_vectors = [each for each in found if is_spacy_folder(each)]
+        with_vectors = [each for each in found if _holds_vectors(each)]
         if with_vectors:
             return with_vectors
     return []
 
 
-def is_spacy_folder(folder: Path) -> bool:
-    """Says whether the files of vectors are there."""
+def _holds_vectors(folder: Path) -> bool:
     return (folder / ROWS).is_file() and any((folder / name).is_file() for name in (KEYS, OLD_KEYS))
 
 
-def spacy_pair(folder: Path, intake: Intake) -> Pair:
-    """Opens the words and rows; the rows are mapped.
+def open_spacy(request: OpenRequest) -> Pair:
+    """Open the words and rows. The rows are mapped.
 
     Args:
-        folder: with the files of vectors.
-        intake: whose wanted words are looked up by their keys; without a vocabulary the strings are read.
+        request: with a vocabulary, its words are looked up by their keys; without one, the strings are read.
 
     Returns:
         Words in the order of `key2row`, with the row of each.
 
     Raises:
-        VectorFormatError: floret vectors; files that are damaged or do not belong together.
+        VectorFormatError: floret vectors; damaged files, or files of different pipelines.
         ImportError: msgpack is not installed.
     """
+    folder = Path(request.source).parent if request.folder is None else find_spacy_folders(request.folder)[0]
+    return _open_folder(folder, request.checks)
+
+
+def _open_folder(folder: Path, checks: ReadChecks) -> Pair:
     _refuse_floret(folder)
     rows = map_npy(folder / ROWS)
     if rows.ndim != 2:
@@ -62,23 +73,23 @@ def spacy_pair(folder: Path, intake: Intake) -> Pair:
     keys, row_of = _keys(folder)
     if len(row_of) and not 0 <= int(row_of.min()) <= int(row_of.max()) < len(rows):
         found = f"rows {row_of.min()} to {row_of.max()} in the keys"
-        raise _damaged(folder / ROWS, found, f"rows 0 to {len(rows) - 1}, as there are")
-    strings = _strings(folder) if intake.wanted is None else sorted(intake.wanted)
-    places, words = _matched(keys, strings)
-    if intake.wanted is None and len(places) < len(keys):
-        missing = np.setdiff1d(np.arange(len(keys)), places)
-        intake.doubts.add(NO_STRING, f"key {keys[missing[0]]}", len(missing))
-    return Pair(str(folder), words, rows, row_of[places])
+        raise _damaged(folder / ROWS, found, f"rows 0 to {len(rows) - 1}")
+    strings = _strings(folder) if checks.wanted is None else sorted(checks.wanted)
+    positions, words = _matched(keys, strings)
+    if checks.wanted is None and len(positions) < len(keys):
+        missing = np.setdiff1d(np.arange(len(keys)), positions)
+        checks.warnings.add(NO_STRING, f"key {keys[missing[0]]}", len(missing))
+    return Pair(str(folder), words, rows, row_of[positions])
 
 
 def _matched(keys: NDArray[np.uint64], strings: list[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """The places of the keys that belong to one of the strings, in order, and those strings."""
+    """Return the positions of the keys that belong to one of the strings, in order, and those strings."""
     known, first = np.unique(keys_of(strings), return_index=True)
     nearest = np.searchsorted(known, keys)
     is_found = nearest < len(known)
     is_found[is_found] = known[nearest[is_found]] == keys[is_found]
-    places = np.flatnonzero(is_found)
-    return places, [strings[index] for index in first[nearest[places]].tolist()]
+    positions = np.flatnonzero(is_found)
+    return positions, [strings[index] for index in first[nearest[positions]].tolist()]
 
 
 def _refuse_floret(folder: Path) -> None:
@@ -95,7 +106,7 @@ def _refuse_floret(folder: Path) -> None:
 
 
 def _keys(folder: Path) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Each key, and its row."""
+    """Return all keys, and the row of each."""
     path = folder / KEYS
     if not path.is_file():
         keys = map_npy(folder / OLD_KEYS)
@@ -109,11 +120,12 @@ def _keys(folder: Path) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         row_of_key = msgpack.unpackb(path.read_bytes(), strict_map_key=False)
         return _integers(row_of_key.keys(), np.uint64), _integers(row_of_key.values(), np.int64)
     except (ValueError, TypeError, AttributeError, OverflowError, msgpack.UnpackException) as error:
-        raise _damaged(path, f"no map of keys to rows ({error})", "msgpack: key -> row") from error
+        raise _damaged(path, f"data other than a map of keys to rows ({error})", "msgpack: key -> row") from error
 
 
 def _integers(numbers: Collection[Any], dtype: Any) -> NDArray[Any]:
-    if not set(map(type, numbers)) <= {int}:  # NumPy would cut 1.5 to 1
+    # NumPy would cut 1.5 to 1.
+    if not set(map(type, numbers)) <= {int}:
         raise TypeError("not all are integers")
     return np.fromiter(numbers, dtype, len(numbers))
 
@@ -122,20 +134,21 @@ def _strings(folder: Path) -> list[str]:
     path = folder / STRINGS
     if not path.is_file():
         raise VectorFormatError(
-            f"{path} is missing, so the keys have no strings; expected it beside {ROWS}. Pass a vocabulary, whose "
-            "words are looked up by their keys, or save the pipeline's whole `vocab` folder."
+            f"{path}: found no such file, so the keys have no strings; expected it beside {ROWS}. Pass a vocabulary, "
+            "whose words are looked up by their keys, or save the pipeline's whole `vocab` folder."
         )
     strings = _json(path)
     if not isinstance(strings, list) or not all(isinstance(string, str) for string in strings):
         raise _damaged(path, f"a {type(strings).__name__}", "a list of strings")
-    return [*SYMBOLS[1:], *strings]  # spaCy keeps the names of its own out of the file
+    # spaCy does not write its own symbols to the file.
+    return [*SYMBOLS[1:], *strings]
 
 
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"no JSON ({error})", "JSON") from error
+        raise _damaged(path, f"invalid JSON ({error})", "JSON") from error
 
 
 def _damaged(path: Path, found: str, expected: str) -> VectorFormatError:

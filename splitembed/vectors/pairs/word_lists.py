@@ -1,4 +1,4 @@
-"""The words of a matrix's rows: a list, an array, a file or a vocabulary enters; words, and their rows, leave."""
+"""Words of the rows of a matrix, from a list, an array, a file or a vocabulary."""
 
 import errno
 import os
@@ -11,19 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.foreign_formats import BINARY, name_foreign
-from splitembed.vectors.intake import decode_words
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
+from splitembed.vectors.read_checks import decode_words
 from splitembed.vectors.streams.opening import open_stream
+from splitembed.vectors.unreadable import BINARY, name_foreign
 from splitembed.vocabulary import Vocabulary, read_vocabulary
 
 BOM = b"\xef\xbb\xbf"
-_JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')  # as `read_vocabulary` tells it from words
-_VOCABULARIES = ("get_vocabulary", "get_vocab", "token2id", "word_index")  # of Keras, tokenizers and gensim
+# `read_vocabulary` tells JSON from words by the same start.
+_JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
+# Attributes of vocabularies of Keras, tokenizers and gensim.
+_VOCABULARIES = ("get_vocabulary", "get_vocab", "token2id", "word_index")
 
 
 class WordList(NamedTuple):
-    """Words, how many rows their matrix must have, and the row of each word; None where word i has row i."""
+    """Words of a matrix.
+
+    Args:
+        words: strings; any object with a length that gives slices.
+        num_rows: the number of rows that the matrix must have.
+        row_of: int64 `(num_words,)`, the row of each word; None where word `i` has row `i`.
+    """
 
     words: Any
     num_rows: int
@@ -31,7 +39,7 @@ class WordList(NamedTuple):
 
 
 class PackedWords:
-    """Words in one piece of bytes, decoded slice by slice: they cost the bytes and 16 more a word.
+    """Words in one bytes object, decoded slice by slice: each costs its bytes and 16 more.
 
     >>> words = PackedWords(b"the of", np.array([0, 4]), np.array([3, 6]))
     >>> len(words), words[1:2]
@@ -49,19 +57,19 @@ class PackedWords:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __getitem__(self, places: slice) -> list[str]:
-        places_of_some = zip(self._starts[places].tolist(), self._ends[places].tolist(), strict=True)
-        return decode_words([self._raw[start:end] for start, end in places_of_some])
+    def __getitem__(self, positions: slice) -> list[str]:
+        bounds = zip(self._starts[positions].tolist(), self._ends[positions].tolist(), strict=True)
+        return decode_words([self._raw[start:end] for start, end in bounds])
 
 
 class ArrayWords:
-    """The words of a NumPy array, mapped or not, as plain strings, slice by slice.
+    """Words of a NumPy array, mapped or not, converted to strings slice by slice.
 
     >>> ArrayWords(np.array([b"the", b"of"]))[0:2], ArrayWords(np.array([7, 8]))[1:2]
     (['the', 'of'], ['8'])
 
     Args:
-        array: `(num_words,)` of strings, of UTF-8 bytes, or of integers, which stand for their decimal digits.
+        array: `(num_words,)` of strings, of UTF-8 bytes, or of integers, which are spelled as decimal digits.
     """
 
     def __init__(self, array: Any) -> None:
@@ -70,15 +78,15 @@ class ArrayWords:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, places: slice) -> list[Any]:
-        words: list[Any] = self._array[places].tolist()
+    def __getitem__(self, positions: slice) -> list[Any]:
+        words: list[Any] = self._array[positions].tolist()
         if words and all(isinstance(word, bytes) for word in words):
             return decode_words(words)
         return list(map(str, words)) if self._array.dtype.kind in "iu" else words
 
 
 def spell_integers(words: Sequence[Any]) -> Sequence[Any]:
-    """Turns words that are all integers into their decimal digits, so that plain ids match; leaves others as they are.
+    """Return words that are all integers as decimal digits, so that ids match tokens; other words unchanged.
 
     >>> spell_integers([7, 12]), spell_integers(["7", 12])
     (['7', '12'], ['7', 12])
@@ -90,10 +98,9 @@ def spell_integers(words: Sequence[Any]) -> Sequence[Any]:
 
 
 def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
-    """Finds out what words somebody means.
+    """Return the words of a list, an array, a file or a vocabulary.
 
-    A vocabulary's reserved ids (padding, `[UNK]`, out-of-vocabulary slots) are no words, nor are pieces that continue
-    one: their rows belong to nobody.
+    Reserved ids of a vocabulary (padding, `[UNK]`, OOV slots) and pieces that continue a word are left out.
 
     >>> as_word_list(["the", "of"])
     WordList(words=['the', 'of'], num_rows=2, row_of=None)
@@ -107,7 +114,7 @@ def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
         allow_pickle: whether a .npy file may hold a pickle.
 
     Raises:
-        VectorFormatError: a file that is no list of words.
+        VectorFormatError: an object or a file that is not a list of words.
         VocabularyError: a vocabulary that cannot be read.
     """
     if isinstance(words, (str, os.PathLike)):
@@ -116,7 +123,8 @@ def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
         return _from_vocabulary(read_vocabulary(words))
     if isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype.kind in "iuU":
         return WordList(ArrayWords(words), len(words))
-    has_order = not isinstance(words, (set, frozenset, bytes))  # a set's changes from run to run
+    # The order of a set changes from run to run.
+    has_order = not isinstance(words, (set, frozenset, bytes))
     if isinstance(words, Iterable) and has_order:
         listed = spell_integers(words if isinstance(words, Sequence) else list(words))
         return WordList(listed, len(listed))
@@ -135,7 +143,7 @@ def _from_vocabulary(vocabulary: Vocabulary) -> WordList:
 
 def _from_path(path: Path, allow_pickle: bool) -> WordList:
     if not path.exists():
-        message = "No such list of words. Of (words, matrix) the words are a list, or a path of one word a line"
+        message = "No such list of words. The words of (words, matrix) are a list, or a path of one word a line"
         raise FileNotFoundError(errno.ENOENT, message, os.fspath(path))
     with open_stream(path, progress=False) as stream:
         head = stream.head
@@ -159,7 +167,7 @@ def _from_array(path: Path, array: NDArray[Any]) -> WordList:
 
 
 def _from_lines(path: Path, raw: bytes) -> WordList:
-    """As a file of a vocabulary: only LF or CRLF ends a line, nothing is stripped, a blank first line is padding."""
+    """Cut lines as in a vocabulary file: at LF or CRLF alone, nothing stripped; a blank first line is padding."""
     if raw and not raw.endswith(b"\n"):
         raw += b"\n"
     codes = np.frombuffer(raw, np.uint8)
@@ -172,7 +180,7 @@ def _from_lines(path: Path, raw: bytes) -> WordList:
     if is_blank[1:].any():
         raise VectorFormatError(
             f"{path}, line {int(is_blank[1:].argmax()) + 2}: found a blank line; expected one word a line, one for "
-            "each row. Take it out, or pass the words as a list."
+            "each row. Remove it, or pass the words as a list."
         )
     first = int(is_blank[:1].any())
     row_of = np.arange(1, len(starts)) if first else None

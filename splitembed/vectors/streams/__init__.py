@@ -1,1 +1,1 @@
-"""Bytes of a source: opened by content, decompressed, taken out of archives."""
+"""Open files of vectors: compressions, archives and format recognition."""

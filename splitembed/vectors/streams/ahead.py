@@ -1,4 +1,4 @@
-"""Work done ahead: what is to be read or computed enters; it leaves in order, while threads are at what comes next."""
+"""Read and compute ahead in threads, with the results in order."""
 
 import os
 from collections import deque
@@ -10,69 +10,72 @@ from typing import TypeVar
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
-MOST_THREADS = 4  # measured: NumPy's calls hold the interpreter's lock too often for more to help
+# Measured: NumPy's calls hold the interpreter's lock too often for more threads to help.
+MAX_THREADS = 4
 
 
 def take_ahead(items: Generator[Argument, None, None]) -> Iterator[Argument]:
-    """Takes items from a generator in a thread, one ahead.
+    """Run a generator in a thread, one item ahead of the caller.
 
     >>> list(take_ahead(letter for letter in "abc"))
     ['a', 'b', 'c']
 
     Args:
-        items: that take time; an error of theirs is raised after the items before it. When nobody goes on taking,
-            they are closed, so that threads and files of their own end at once.
+        items: a slow generator. An error in it is raised after the items before the error. The generator is closed
+            when the caller stops early, so that its threads and files are closed at once.
 
     Yields:
         The items.
     """
     end = object()
     with closing(items), ThreadPoolExecutor(1, thread_name_prefix="splitembed") as thread:
-        coming = thread.submit(next, items, end)
-        while (item := coming.result()) is not end:
-            coming = thread.submit(next, items, end)
-            yield item  # type: ignore[misc]  # `end` alone is no item
+        future = thread.submit(next, items, end)
+        while (item := future.result()) is not end:
+            future = thread.submit(next, items, end)
+            yield item  # type: ignore[misc]
 
 
 def map_ahead(
     function: Callable[[Argument], Result], arguments: Iterable[Argument]
 ) -> Iterator[tuple[Argument, Result]]:
-    """Calls a function on each argument, a few of them ahead, in as many threads as there are processors, up to four.
+    """Call a function on each argument in threads, a few arguments ahead of the caller.
+
+    There are as many threads as processors, up to four.
 
     >>> list(map_ahead(len, ["the", "of"]))
     [('the', 3), ('of', 2)]
 
     Args:
-        function: NumPy for the most part, so that threads run side by side.
-        arguments: taken one by one; an error of theirs is raised after the results that come before it.
+        function: mostly NumPy, which releases the interpreter's lock, so that threads run in parallel.
+        arguments: an iterable. An error in it is raised after the results before the error.
 
     Yields:
         Each argument and its result, in order.
     """
-    num_threads = min(_num_processors(), MOST_THREADS)
-    waiting: deque[tuple[Argument, Future[Result]]] = deque()
+    num_threads = min(_num_processors(), MAX_THREADS)
+    pending: deque[tuple[Argument, Future[Result]]] = deque()
     with ThreadPoolExecutor(num_threads, thread_name_prefix="splitembed") as threads:
         try:
             for argument in arguments:
-                waiting.append((argument, threads.submit(function, argument)))
-                if len(waiting) > num_threads:
-                    yield _first(waiting)
+                pending.append((argument, threads.submit(function, argument)))
+                if len(pending) > num_threads:
+                    yield _take_first(pending)
         except Exception:
-            yield from _all(waiting)
+            yield from _take_all(pending)
             raise
-        yield from _all(waiting)
+        yield from _take_all(pending)
 
 
-def _first(waiting: "deque[tuple[Argument, Future[Result]]]") -> tuple[Argument, Result]:
-    argument, future = waiting.popleft()
+def _take_first(pending: "deque[tuple[Argument, Future[Result]]]") -> tuple[Argument, Result]:
+    argument, future = pending.popleft()
     return argument, future.result()
 
 
-def _all(waiting: "deque[tuple[Argument, Future[Result]]]") -> Iterator[tuple[Argument, Result]]:
-    while waiting:
-        yield _first(waiting)
+def _take_all(pending: "deque[tuple[Argument, Future[Result]]]") -> Iterator[tuple[Argument, Result]]:
+    while pending:
+        yield _take_first(pending)
 
 
 def _num_processors() -> int:
-    """Those that this process may use, where the system tells."""
+    """Return the number of processors that this process may use, or of all where the system does not say."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Zip archives: an archive enters; the one file of vectors in it leaves, or the error that lists what it holds.
+"""Open the one file of vectors in a zip archive.
 
 Source of the format: PKWARE, APPNOTE.TXT.
 """
@@ -12,18 +12,19 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.foreign_formats import ARCHIVES, ZIP, refusal
-from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams.compressions import decompressed
-from splitembed.vectors.streams.heads import Head, read_head
-from splitembed.vectors.streams.sniff import sniff
+from splitembed.vectors.layouts import find_layout
+from splitembed.vectors.read_checks import ReadChecks
+from splitembed.vectors.streams.compressions import Head, decompressed, read_head
+from splitembed.vectors.unreadable import ARCHIVES, ZIP, refusal
 
 ZIP_MAGIC = re.compile(ZIP)
-MOST_LISTED = 20
+MAX_LISTED = 20
 
-# What systems and authors put beside the file itself.
-_ASIDE = re.compile(r"(?i)(.*/)?(__MACOSX/.*|\.[^/]*|(read_?me|licen[cs]e|copying|notice|changelog|thumbs\.db)[^/]*)")
-# OSError: a place that the archive names before its first byte.
+# Files that systems and authors put beside the vectors.
+_EXTRA_FILES = re.compile(
+    r"(?i)(.*/)?(__MACOSX/.*|\.[^/]*|(read_?me|licen[cs]e|copying|notice|changelog|thumbs\.db)[^/]*)"
+)
+# An archive may name a position before its first byte: OSError.
 _UNREADABLE = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -37,16 +38,22 @@ _UNREADABLE = (
 
 
 class Member(NamedTuple):
-    """A file in an archive."""
+    """A file in an archive.
+
+    Args:
+        name: its name in the archive.
+        content: its bytes, which may be compressed by a format inside the archive.
+        size: bytes of content according to the archive.
+    """
 
     name: str
-    content: IO[bytes]  # still compressed, where the file was compressed before it came into the archive
-    size: int  # bytes of content, as the archive says
+    content: IO[bytes]
+    size: int
 
 
 @contextlib.contextmanager
 def open_member(file: Any, path: str, member: str | None = None, dim: int | None = None) -> Iterator[Member]:
-    """Opens the one file of vectors in a zip archive.
+    """Open the one file of vectors in a zip archive.
 
     >>> import io
     >>> with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
@@ -58,17 +65,17 @@ def open_member(file: Any, path: str, member: str | None = None, dim: int | None
 
     Args:
         file: the archive, seekable.
-        path: what messages call it.
-        member: the file's name, whole or without its folders; None takes the only file but for read-me files and what
-            systems add, or else the only one that holds vectors.
-        dim: of those vectors; None takes any.
+        path: its name in messages.
+        member: the file's name, with or without its folders; None takes the only file, apart from read-me files and
+            files that systems add, or else the only one that holds vectors.
+        dim: the dim of the vectors; None takes any.
 
     Yields:
         The member.
 
     Raises:
-        VectorFormatError: none or several are such files, and it lists them; the archive is damaged, encrypted,
-            or packed by a method that Python does not know.
+        VectorFormatError: no file or several files match (the message lists them); the archive is damaged,
+            encrypted, or packed by a method that Python does not support.
     """
     with _archive(file, path) as archive:
         info = _choose(archive, path, member, dim)
@@ -95,8 +102,9 @@ def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> IO[byte
         return archive.open(info)
     except _UNREADABLE as error:
         raise VectorFormatError(
-            f"{path}: found {info.filename} damaged, or packed in a way that Python cannot read ({error}); expected a "
-            "zip archive of stored, deflate, bzip2 or LZMA data. Get the archive again, or unpack it with another tool."
+            f"{path}: found {info.filename} damaged, or packed by a method that Python cannot read ({error}); expected "
+            "a zip archive of stored, deflate, bzip2 or LZMA data. Download the archive again, or "
+            "unpack it with another tool."
         ) from error
 
 
@@ -108,7 +116,7 @@ def _choose(archive: zipfile.ZipFile, path: str, member: str | None, dim: int | 
     for is_kind, foreign in ARCHIVES:
         if is_kind(names):
             raise refusal(path, foreign)
-    candidates = [info for info in files if not _ASIDE.fullmatch(info.filename)]
+    candidates = [info for info in files if not _EXTRA_FILES.fullmatch(info.filename)]
     if len(candidates) == 1:
         return candidates[0]
     dims = {info: _dim(archive, info, path, dim) for info in candidates}
@@ -116,7 +124,7 @@ def _choose(archive: zipfile.ZipFile, path: str, member: str | None, dim: int | 
     if len(fitting) == 1:
         return fitting[0]
     expected = "one file of vectors" if dim is None else f"one file of vectors of dim {dim}"
-    found = [_told(info, dims.get(info)) for info in files]
+    found = [_describe(info, dims.get(info)) for info in files]
     raise _refusal(path, f"{len(fitting)} in a zip archive of {len(files)} files", expected, found)
 
 
@@ -126,30 +134,33 @@ def _named(files: list[zipfile.ZipInfo], path: str, member: str) -> zipfile.ZipI
     if len(matches) == 1:
         return matches[0]
     found = f"{len(matches)} of {len(files)} files in a zip archive called {member!r}"
-    raise _refusal(path, found, "one, as asked for", [_told(info) for info in files])
+    raise _refusal(path, found, "one", [_describe(info) for info in files])
 
 
 def _dim(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, dim: int | None) -> int | None:
-    """The dim of the vectors in a member; None if there are none, or they are of another dim than `dim`."""
+    """Return the dim of the vectors in a member; None if it holds no vectors, or vectors of another dim than `dim`."""
     name = f"{path}: {info.filename}"
     try:
         with _open(archive, info, path) as member:
             _, content = decompressed(member, name, "zip")
             head, is_all = read_head(content)
-            return sniff(Head(name, head, is_all, None), Intake(name, dim=dim)).dim
-    except _UNREADABLE:  # whoever asks for this member by its name is told what is wrong with it
+            return find_layout(Head(name, head, is_all, None), ReadChecks(name, dim=dim)).dim
+    # Opening the member by its name reports what is wrong with it.
+    except _UNREADABLE:
         return None
 
 
-def _told(info: zipfile.ZipInfo, dim: int | None = None) -> str:
+def _describe(info: zipfile.ZipInfo, dim: int | None = None) -> str:
     return f"{info.filename!r} ({info.file_size} bytes{f', dim {dim}' if dim else ''})"
 
 
 def _refusal(path: str, found: str, expected: str, files: list[str]) -> VectorFormatError:
     if not files:
-        return VectorFormatError(f"{path}: found {found}; expected {expected}. Get an archive that holds some.")
-    rest = f"; and {len(files) - MOST_LISTED} others" if len(files) > MOST_LISTED else ""
+        return VectorFormatError(
+            f"{path}: found {found}; expected {expected}. Pass an archive that holds a file of vectors."
+        )
+    rest = f"; and {len(files) - MAX_LISTED} others" if len(files) > MAX_LISTED else ""
     return VectorFormatError(
         f"{path}: found {found}; expected {expected}. Pass the name of one as `member`: "
-        f"{'; '.join(files[:MOST_LISTED])}{rest}."
+        f"{'; '.join(files[:MAX_LISTED])}{rest}."
     )

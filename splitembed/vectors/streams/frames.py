@@ -1,7 +1,7 @@
-"""Compressed frames, as bzip2, xz and Zstandard have them: a file enters; the content of all of them leaves as one.
+"""Decompress the frames of bzip2, xz and Zstandard files, one after another.
 
-Zero bytes after the last frame are padding; anything else there is damage, which `bz2.open` and `lzma.open` of Python
-would drop silently, whatever comes after it.
+Zero bytes after the last frame are padding. Anything else there is an error, while Python's `bz2.open` and `lzma.open`
+drop it silently.
 """
 
 import importlib
@@ -9,15 +9,17 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from splitembed.vectors.optional import load_library
+from splitembed.vectors.unreadable import load_library
 
 BUFFER_BYTES = 1 << 17
-OUTPUT_BYTES = 1 << 18  # at once, whatever the compressed data would like
-_ZSTANDARD_INPUT_BYTES = 1 << 10  # that library bounds no output: it is 128 kB for every 4 bytes at worst
+# The most bytes of output at once.
+OUTPUT_BYTES = 1 << 18
+# The library zstandard does not bound its output, which is 128 kB for every 4 bytes of input at worst.
+_ZSTANDARD_INPUT_BYTES = 1 << 10
 
 
 class Frames(io.RawIOBase):
-    """The content of frames one after another.
+    """The content of consecutive frames, as one file.
 
     >>> import bz2
     >>> file = io.BufferedReader(io.BytesIO(bz2.compress(b"the 1") + bz2.compress(b" 2") + bytes(4)))
@@ -25,8 +27,8 @@ class Frames(io.RawIOBase):
     b'the 1'
 
     Args:
-        file: at the first byte of a frame.
-        new_decompressor: makes what decompresses one frame, an object like `bz2.BZ2Decompressor`.
+        file: positioned at the first byte of a frame.
+        new_decompressor: returns the decompressor of one frame, an object like `bz2.BZ2Decompressor`.
     """
 
     def __init__(self, file: io.BufferedReader, new_decompressor: Callable[[], Any]) -> None:
@@ -45,7 +47,7 @@ class Frames(io.RawIOBase):
         return count
 
     def _decompress(self) -> bool:
-        """Makes some output, or none yet; False at the end."""
+        """Decompress one piece, which may give no output yet; return False at the end."""
         data = b""
         if self._decompressor.eof:
             data = self._next_frame()
@@ -59,7 +61,7 @@ class Frames(io.RawIOBase):
         return True
 
     def _next_frame(self) -> bytes:
-        """The first bytes of the next frame, after padding; none at the end of the file."""
+        """Return the first bytes of the next frame, without padding; empty at the end of the file."""
         data: bytes = self._decompressor.unused_data.lstrip(b"\0")
         while not data and (chunk := self._file.read1(BUFFER_BYTES)):
             data = chunk.lstrip(b"\0")
@@ -69,21 +71,21 @@ class Frames(io.RawIOBase):
 
 
 def open_zstd(file: io.BufferedReader, path: str) -> Frames:
-    """Opens Zstandard frames (RFC 8878), by Python itself from 3.14 on, else by a library.
+    """Open Zstandard frames (RFC 8878), with the standard library from Python 3.14 on, else with zstandard.
 
     >>> import zstandard
     >>> open_zstd(io.BufferedReader(io.BytesIO(zstandard.compress(b"the 1 2"))), "glove.txt").read(7)
     b'the 1 2'
 
     Args:
-        file: at the first byte of a frame.
-        path: what messages call it.
+        file: positioned at the first byte of a frame.
+        path: its name in messages.
 
     Returns:
         The content.
 
     Raises:
-        ImportError: there is no such library.
+        ImportError: neither library is installed.
     """
     try:
         library = importlib.import_module("compression.zstd")
@@ -94,7 +96,7 @@ def open_zstd(file: io.BufferedReader, path: str) -> Frames:
 
 
 class _StandardFrame:
-    """One frame, by the standard library; its own kind of error becomes one that is known."""
+    """One frame, decompressed by the standard library; its errors become EOFError."""
 
     def __init__(self, library: Any) -> None:
         self._frame, self._error = library.ZstdDecompressor(), library.ZstdError
@@ -110,7 +112,7 @@ class _StandardFrame:
 
 
 class _LibraryFrame:
-    """One frame, by the library zstandard, fed in small pieces."""
+    """One frame, decompressed by the library zstandard in small pieces."""
 
     def __init__(self, library: Any) -> None:
         self._frame, self._error = library.ZstdDecompressor().decompressobj(), library.ZstdError

@@ -1,4 +1,4 @@
-"""Opening a source of bytes by its content: a path or a file enters; its content leaves, with its first bytes."""
+"""Open a file of vectors, plain, compressed or in a zip archive, and read its first bytes."""
 
 import contextlib
 import io
@@ -9,32 +9,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import numpy as np
 from tqdm import tqdm
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.archives import ZIP_MAGIC, open_member
-from splitembed.vectors.streams.compressions import MAGIC_BYTES, Counted, damage_named, decompressed
-from splitembed.vectors.streams.heads import Head, read_head
+from splitembed.vectors.streams.compressions import (
+    MAGIC_BYTES,
+    Counted,
+    Head,
+    damage_named,
+    decompressed,
+    read_head,
+)
 
-CHUNK_BYTES = 1 << 20  # measured: smaller ones make threads wait for each other, larger ones leave the cache
-KEPT_BYTES = 1 << 22
 STANDARD_INPUT = "-"
 
 
 @dataclass
 class Stream(Head):
-    """The content of a file, and what is known of it beforehand."""
+    """The content of a file, and its first bytes.
 
-    reader: BinaryIO  # from the first byte on, the head included
-    is_sealed: bool  # a compression or an archive says where the content ends, so that nothing is missing unnoticed
+    Args:
+        reader: the content from its first byte on, including the head.
+        is_sealed: whether a compression or an archive marks the end of the content, so that a file that is cut short
+            is noticed.
+    """
+
+    reader: BinaryIO
+    is_sealed: bool
 
 
 @contextlib.contextmanager
 def open_stream(
     source: Any, progress: bool | None = None, *, member: str | None = None, dim: int | None = None
 ) -> Iterator[Stream]:
-    """Opens a file, plain, compressed or in a zip archive, whatever its name says.
+    """Open a file, plain, compressed or in a zip archive. Its content decides which, not its name.
 
     >>> from splitembed.data import sample_vectors_path
     >>> with open_stream(sample_vectors_path()) as stream:
@@ -45,22 +55,21 @@ def open_stream(
     ('the open file', b'the 1 2')
 
     Args:
-        source: a path; "-" for standard input; or a file opened in binary mode, which is read from where it stands and
-            left open. A pipe will do for either, but not for a zip archive.
-        progress: whether to show a bar of bytes read; None shows it where a terminal watches.
+        source: a path; "-" for standard input; or a file opened in binary mode, which is read from its current
+            position and left open. Each may be a pipe, except for zip archives.
+        progress: whether to show a progress bar of the bytes read; None shows it where standard error is a terminal.
         member: the name of the file inside a zip archive; None takes the only file of vectors.
-        dim: of those vectors, to choose a file inside a zip archive by.
+        dim: the dim of the vectors, to choose a file inside a zip archive.
 
     Yields:
         The stream.
 
     Raises:
-        OSError: as `open` raises it.
-        VectorFormatError: content that is damaged or cut short; an archive of none or several files of vectors; a
-            `member` of what is no archive; a file that was opened as text.
-        ImportError: the library that reads Zstandard is missing.
+        OSError: the file cannot be opened or read.
+        VectorFormatError: the content is damaged or cut short; an archive holds no file of vectors or several; `member`
+            is given without an archive; the file was opened as text.
+        ImportError: the library that decompresses Zstandard is not installed.
     """
-    _keep_freed_memory()
     path = name_source(source)
     with contextlib.ExitStack() as stack:
         file: Any = stack.enter_context(_open(source))
@@ -81,18 +90,18 @@ def open_stream(
         raw = _Content(path, compression, content, counted, bar)
         head, is_all = read_head(raw)
         raw.unread(head)
-        reader: Any = io.BufferedReader(raw, CHUNK_BYTES)
+        reader: Any = io.BufferedReader(raw, compressions.CHUNK_BYTES)
         yield Stream(path, head, is_all, None if compression else size, reader, bool(compression))
 
 
 def name_source(source: Any) -> str:
-    """What messages call a source of bytes.
+    """Return the name of a source in messages.
 
     >>> name_source("-"), name_source("glove.txt"), name_source(io.BytesIO())
     ('standard input', 'glove.txt', 'the open file')
 
     Args:
-        source: as for `open_stream`.
+        source: a source of `open_stream`.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -101,22 +110,13 @@ def name_source(source: Any) -> str:
     return name if isinstance(name, str) else "the open file"
 
 
-def _keep_freed_memory() -> None:
-    """Keeps the C library from handing the arrays of each chunk back to the system and fetching their pages anew.
-
-    glibc learns from one large block that is freed, untouched as it may be: from then on it keeps that much, see
-    M_MMAP_THRESHOLD in mallopt(3). Measured: chunks are parsed up to four times as fast. Elsewhere it does nothing.
-    """
-    np.empty(KEPT_BYTES - 4096, np.uint8)
-
-
 def _open(source: Any) -> contextlib.AbstractContextManager[Any]:
     if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
         return open(source, "rb")
     file = getattr(sys.stdin, "buffer", None) if isinstance(source, (str, os.PathLike)) else source
     name = name_source(source)
     if file is None:
-        raise VectorFormatError(f"{name} is closed; expected bytes of vectors. Pass a path, or a file that is open.")
+        raise VectorFormatError(f"{name} is closed; expected an open file. Pass a path, or a file that is open.")
     if isinstance(file, io.TextIOBase):
         raise VectorFormatError(
             f"{name}: found a file that was opened as text; expected bytes. Open it with open(path, 'rb')."
@@ -125,7 +125,10 @@ def _open(source: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def _size_left(file: Any) -> int | None:
-    """Bytes from where the file stands to its end, if it is a regular one: what else has a `fileno` may be decoded."""
+    """Return the bytes from a file's position to its end; None unless it is a regular file or held in memory.
+
+    Other objects with a `fileno`, such as `gzip.GzipFile`, may hold other bytes than the file on disk.
+    """
     if isinstance(getattr(file, "raw", file), io.FileIO):
         status = os.fstat(file.fileno())
         return status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else None
@@ -136,8 +139,8 @@ def _seekable(file: Any, path: str) -> Any:
     if hasattr(file, "seekable") and file.seekable():
         return file
     raise VectorFormatError(
-        f"{path}: found a zip archive in a stream; expected a file, because the list of its members stands at its end. "
-        "Save it as a file, or pipe one member: unzip -p ARCHIVE MEMBER."
+        f"{path}: found a zip archive in a stream; expected a file, because the list of members is at the end of an "
+        "archive. Save it as a file, or pipe one member: unzip -p ARCHIVE MEMBER."
     )
 
 
@@ -147,25 +150,25 @@ def _bar(name: str, size: int | None, progress: bool | None) -> Any:
 
 
 class _Content(io.RawIOBase):
-    """The decompressed bytes; damage becomes a VectorFormatError, and the bar follows the file's own bytes."""
+    """The decompressed bytes, which update the progress bar; errors of decompression become VectorFormatError."""
 
     def __init__(self, path: str, compression: str, content: Any, counted: Counted, bar: Any) -> None:
         self._path, self._compression, self._content = path, compression, content
         self._counted, self._bar = counted, bar
         self._num_bytes = 0
-        self._again = memoryview(b"")
+        self._unread = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def unread(self, head: bytes) -> None:
-        """Lets the first bytes be read once more."""
-        self._again = memoryview(head)
+        """Put the first bytes back, to be read a second time."""
+        self._unread = memoryview(head)
 
     def readinto(self, buffer: Any) -> int:
-        if self._again:
-            count = min(len(buffer), len(self._again))
-            buffer[:count], self._again = self._again[:count], self._again[count:]
+        if self._unread:
+            count = min(len(buffer), len(self._unread))
+            buffer[:count], self._unread = self._unread[:count], self._unread[count:]
             return count
         with damage_named(self._path, self._compression, self._num_bytes):
             count = int(self._content.readinto(buffer))

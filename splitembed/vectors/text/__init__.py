@@ -1,1 +1,1 @@
-"""GloVe text, word2vec text and fastText .vec."""
+"""Read GloVe text, word2vec text and fastText .vec."""

@@ -1,8 +1,8 @@
-"""Cutting a text into lines: a stream enters; the lines that may be wanted leave, with their numbers.
+"""Cut a text into numbered lines, and select the lines that may hold wanted words.
 
-With a vocabulary the lines of other words are never cut out: NumPy finds all line ends of a chunk, takes the first
-eight bytes of every line up to its first separator, and looks them up in a table of hashed bits; only where the bit is
-set (at the wanted words and a few others) the whole first field is compared. Measured: half the time of a loop.
+With a vocabulary, NumPy finds all line ends of a chunk and looks up the first eight bytes of each line, up to the first
+separator, in a table of hashed bits. Only where the bit is set (for the wanted words and a few others) the whole first
+field is compared. Measured: half the time of a loop.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -11,66 +11,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.vectors.decimals import TAB_TO_SPACE
-from splitembed.vectors.intake import Intake
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.layouts import Layout
+from splitembed.vectors.read_checks import ReadChecks
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.opening import Stream
-from splitembed.vectors.streams.sniff import Layout
 
-MOST_BYTES_A_NUMBER = 64  # of text; what is longer than such a line is no line of this table
-MOST_BYTES_A_WORD = 1 << 20
+# Of text. A longer line than words and numbers of these lengths give is an error.
+MAX_NUMBER_BYTES = 64
+MAX_WORD_BYTES = 1 << 20
 
 _WORD_BYTES = 8
 _LINE_FEEDS, _SPACES, _ONES, _HIGH_BITS = (
     np.uint64(byte * 0x0101010101010101) for byte in (ord("\n"), ord(" "), 0x01, 0x80)
 )
-_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth's multiplicative hashing
+# 2**64 / golden ratio: Knuth's multiplicative hashing.
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Lines:
-    """The lines of a text below its header, each with its number from 1, in one pass.
+    """The lines of a text below its header, numbered from 1, in one pass.
+
+    `num_lines` counts the lines passed so far, `is_open` says whether the last line has no LF.
 
     Args:
-        stream: the text, at its first byte.
+        stream: the text, positioned at its first byte.
         layout: what precedes the rows, and their dim.
-        intake: whose wanted words choose the lines; blank lines, lines that start with a separator and a last line
-            without its LF are always among them.
+        checks: its wanted words select the lines. Blank lines, lines that start with a separator and a last line
+            without LF are always selected.
     """
 
-    def __init__(self, stream: Stream, layout: Layout, intake: Intake) -> None:
-        self._stream, self._layout, self._intake = stream, layout, intake
-        wanted = intake.wanted_bytes
+    def __init__(self, stream: Stream, layout: Layout, checks: ReadChecks) -> None:
+        self._stream, self._layout, self._checks = stream, layout, checks
+        wanted = checks.wanted_bytes
         self._choose = _all_lines if wanted is None else _FirstFields(wanted).choose
-        self._longest = MOST_BYTES_A_WORD + MOST_BYTES_A_NUMBER * layout.dim
-        self.num_lines = layout.num_lines  # passed so far
-        self.is_open = False  # the last line lacks its LF
+        self._longest = MAX_WORD_BYTES + MAX_NUMBER_BYTES * layout.dim
+        self.num_lines = layout.num_lines
+        self.is_open = False
 
     def chunks(self) -> Generator[bytes, None, None]:
-        """Chunks that end where a line ends, all but the last; each is to go on to `cut` or `skip`, in order."""
+        """Read chunks of whole lines, the last one perhaps without its LF. Pass each to `cut` or `skip`, in order."""
         self._stream.reader.read(self._layout.start)
-        begun: list[bytes] = []
-        while chunk := self._stream.reader.read(streams.CHUNK_BYTES):
+        line_start: list[bytes] = []
+        while chunk := self._stream.reader.read(compressions.CHUNK_BYTES):
             end = chunk.rfind(b"\n") + 1
             if end:
-                yield b"".join((*begun, memoryview(chunk)[:end]))
-                begun = []
-            begun.append(chunk[end:])
-            if sum(map(len, begun)) > self._longest:
-                break  # `cut` refuses it, and knows the number of the line
-        if any(begun):
+                yield b"".join((*line_start, memoryview(chunk)[:end]))
+                line_start = []
+            line_start.append(chunk[end:])
+            # `cut` raises the error, because it knows the number of the line.
+            if sum(map(len, line_start)) > self._longest:
+                break
+        if any(line_start):
             self.is_open = True
-            yield b"".join(begun)
+            yield b"".join(line_start)
 
     def cut(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
-        """The lines of a chunk that may be wanted, with their numbers."""
+        """Return the lines of a chunk that may be wanted, with their numbers."""
         if len(chunk) > self._longest and b"\n" not in chunk:
             found = f"a line of more than {self._longest} bytes"
-            raise self._intake.error(self.num_lines + 1, found, "a word and its numbers", "The file is damaged.")
+            raise self._checks.error(
+                self.num_lines + 1, found, "a word and its numbers", "The file is damaged. Download it again."
+            )
         num_lines, chosen = self._choose(chunk)
         first = self.skip(num_lines)
         return ((first + index, line) for index, line in chosen)
 
     def skip(self, num_lines: int) -> int:
-        """Counts lines that are read elsewhere, and returns the number of the first."""
+        """Count lines that are read elsewhere, and return the number of the first one."""
         self.num_lines += num_lines
         return self.num_lines - num_lines + 1
 
@@ -81,18 +88,22 @@ def _all_lines(text: bytes) -> tuple[int, Iterator[tuple[int, bytes]]]:
 
 
 class _FirstFields:
-    """Finds the lines whose first field is among some, quickly."""
+    """A fast search for the lines whose first field is one of the given words."""
 
     def __init__(self, wanted: Iterable[bytes]) -> None:
         self.fields = {word.translate(TAB_TO_SPACE).split(b" ", 1)[0] for word in wanted} | {b"", b"\r"}
         text = b"".join(field[:_WORD_BYTES].ljust(_WORD_BYTES) for field in self.fields)
-        num_bits = len(self.fields).bit_length() + 4  # about one in twelve bits is set
+        # About one in twelve bits is set.
+        num_bits = len(self.fields).bit_length() + 4
         self._shift = np.uint64(64 - num_bits)
         self._bits = np.zeros(1 << num_bits, bool)
         self._bits[self._hash(text, np.arange(0, len(text), _WORD_BYTES))] = True
 
     def choose(self, text: bytes) -> tuple[int, Iterator[tuple[int, bytes]]]:
-        """How many lines there are, and each that starts with one of the fields or lacks its LF, with its index."""
+        """Return the number of lines, and the selected lines with their indices.
+
+        A line without LF is always selected.
+        """
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
         if not text.endswith(b"\n"):
             ends = np.append(ends, len(text))
@@ -113,16 +124,17 @@ class _FirstFields:
         return self._bits[self._hash(text, np.minimum(starts, last))] | (starts > last)
 
     def _hash(self, text: bytes, starts: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Hashes up to eight bytes from each start, up to the first space or LF."""
+        """Hash at most eight bytes from each start, up to the first space or LF."""
         windows = np.ndarray((len(text) - _WORD_BYTES + 1,), f"V{_WORD_BYTES}", text, strides=(1,))
         words: NDArray[np.uint64] = windows[starts].view("<u8")
         ends = _zero_bytes(words ^ _SPACES) | _zero_bytes(words ^ _LINE_FEEDS)
         lowest = ends & (~ends + np.uint64(1))
-        before = (lowest >> np.uint64(7)) - np.uint64(1)  # without any end it wraps around to all bits
+        # Without an end it wraps around to all bits.
+        before = (lowest >> np.uint64(7)) - np.uint64(1)
         hashes: NDArray[np.uint64] = ((words & before) * _HASH_FACTOR) >> self._shift
         return hashes
 
 
 def _zero_bytes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The high bit of every zero byte, and perhaps of bytes above the lowest zero one (Mycroft's test)."""
+    """Return the high bit of every zero byte, and perhaps of bytes above the lowest zero byte (Mycroft's test)."""
     return (words - _ONES) & ~words & _HIGH_BITS

@@ -1,1 +1,1 @@
-"""word2vec binary."""
+"""Read word2vec binary files."""

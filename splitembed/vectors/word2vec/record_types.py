@@ -1,7 +1,7 @@
-"""Which numbers word2vec binary holds: the first records and the header's dim enter; the name of a dtype leaves.
+"""Find the dtype of the numbers in a word2vec binary file.
 
-Nothing in such a file says how long a number is. It is told by where the words are: read with a wrong length, nearly
-all words but the first begin in the middle of a row and hold control characters, and most numbers are far too large.
+The file does not name it. The positions of the words show it: read with a wrong dtype, nearly all words but the first
+begin inside a row and hold control characters, and most numbers are far too large.
 """
 
 import re
@@ -10,33 +10,44 @@ from typing import NamedTuple
 
 import numpy as np
 
-NUM_BYTES = {"float32": 4, "float16": 2, "float64": 8}  # of two that fit alike, the first is taken
-USUAL = "float32"
+# Of two dtypes that fit equally well, the first is taken.
+NUM_BYTES = {"float32": 4, "float16": 2, "float64": 8}
+USUAL_DTYPE = "float32"
 NUM_SAMPLE_RECORDS = 200
-MOST_WORD_BYTES = 1000  # of a word that speaks for its reading
-ENOUGH = 0.8  # of the records must look right; measured, with a dim that is off by one up to 0.7 of them do
-SMALLEST, LARGEST = 1e-9, 1e9  # of most numbers in a vector
+# A longer word counts against the dtype.
+MAX_PLAUSIBLE_WORD_BYTES = 1000
+# The share of plausible records that a dtype needs. Measured: with a dim that is off by one it is up to 0.7.
+MIN_PLAUSIBLE_SHARE = 0.8
+# The range of most numbers in a vector.
+SMALLEST, LARGEST = 1e-9, 1e9
 
-_NO_WORD = re.compile(rb"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTER = re.compile(rb"[\x00-\x1f\x7f]")
 
 
 class _Fit(NamedTuple):
-    """How well the first records bear out a dtype: the larger, the better."""
+    """How well a dtype fits the first records; the larger, the better.
 
-    share: float  # of records that look right
-    ends_with_file: bool  # the last record does
-    num_records: int  # that are whole
-    is_exact: bool  # the last record ends with the file, and there are as many as the header says
+    Args:
+        share: the share of plausible records.
+        ends_with_file: whether the last record ends with the file.
+        num_records: the number of whole records.
+        is_exact: whether the last record ends with the file and there are as many records as the header says.
+    """
+
+    share: float
+    ends_with_file: bool
+    num_records: int
+    is_exact: bool
 
     @property
     def is_likely(self) -> bool:
-        return self.share > (0.5 if self.is_exact else ENOUGH)
+        return self.share > (0.5 if self.is_exact else MIN_PLAUSIBLE_SHARE)
 
 
 def find_dtype(
     records: bytes, is_all: bool, dim: int, num_rows: int, dtypes: Sequence[str] = tuple(NUM_BYTES)
 ) -> str | None:
-    r"""Finds the dtype that the records bear out.
+    r"""Find the dtype that fits the first records.
 
     >>> import numpy as np
     >>> rows = np.array([[0.1, 0.2], [0.3, 0.4]], np.float16)
@@ -44,27 +55,29 @@ def find_dtype(
     'float16'
 
     Args:
-        records: the first ones.
-        is_all: whether these are all.
-        dim: what the header says.
-        num_rows: what the header says.
-        dtypes: those that may be.
+        records: bytes from the first record on.
+        is_all: whether these are all bytes of the file.
+        dim: the dim that the header says.
+        num_rows: the number of rows that the header says.
+        dtypes: the dtypes to choose from.
 
     Returns:
-        "float32", "float16" or "float64"; None if they bear out none of them.
+        "float32", "float16" or "float64"; None if no dtype fits.
     """
-    is_asked_for = len(dtypes) == 1
-    fits = {dtype: _fit(records, is_all, dtype, dim, num_rows, is_asked_for) for dtype in dtypes}
-    usual = dtypes[0]  # it alone is believed of one record: of one, half is a record too
+    is_requested = len(dtypes) == 1
+    fits = {dtype: _fit(records, is_all, dtype, dim, num_rows, is_requested) for dtype in dtypes}
+    # Half of a single float32 record is a record of float16, too: so of one record only the usual dtype counts.
+    usual = dtypes[0]
     likely = [each for each in dtypes if fits[each].is_likely and (fits[each].num_records > 1 or each == usual)]
     if likely:
         return max(likely, key=lambda dtype: fits[dtype][:2])
-    is_exact = fits[usual].is_exact  # odd words or numbers, yet as many as the header says, up to the last byte
+    # Unusual words or numbers are accepted if there are as many records as the header says, up to the last byte.
+    is_exact = fits[usual].is_exact
     return usual if is_exact or not any(fit.num_records for fit in fits.values()) else None
 
 
 def have_line_feeds(records: bytes, row_bytes: int) -> bool:
-    r"""Says whether every record that something follows is followed by LF; without, an LF belongs to the next word.
+    r"""Return whether an LF follows every record but the last one. Otherwise an LF is part of the next word.
 
     >>> have_line_feeds(b"a 1234\nb 1234\n", 4), have_line_feeds(b"a 1234b 1234", 4)
     (True, False)
@@ -77,31 +90,36 @@ def have_line_feeds(records: bytes, row_bytes: int) -> bool:
     return found
 
 
-def _fit(records: bytes, is_all: bool, dtype: str, dim: int, num_rows: int, is_asked_for: bool) -> _Fit:
+def _fit(records: bytes, is_all: bool, dtype: str, dim: int, num_rows: int, is_requested: bool) -> _Fit:
     row_bytes = NUM_BYTES[dtype] * dim
     has_line_feeds = have_line_feeds(records, row_bytes)
     start, num_records = 0, 0
-    looks: list[bool] = []
-    while len(looks) < NUM_SAMPLE_RECORDS and (space := records.find(b" ", start)) >= 0:
+    is_plausible: list[bool] = []
+    while len(is_plausible) < NUM_SAMPLE_RECORDS and (space := records.find(b" ", start)) >= 0:
         end = space + 1 + row_bytes
-        looks.append(_looks_right(records[start:space], records[space + 1 : end], dtype, is_asked_for))
+        is_plausible.append(_is_plausible(records[start:space], records[space + 1 : end], dtype, is_requested))
         if end > len(records):
             break
         num_records += 1
         start = end + (has_line_feeds and records[end : end + 1] == b"\n")
     rest = records[start:].strip(b"\n")
-    if len(looks) == num_records < NUM_SAMPLE_RECORDS and rest and (is_all or len(rest) > MOST_WORD_BYTES):
-        looks.append(False)  # no space is in it
+    if (
+        len(is_plausible) == num_records < NUM_SAMPLE_RECORDS
+        and rest
+        and (is_all or len(rest) > MAX_PLAUSIBLE_WORD_BYTES)
+    ):
+        # The remaining bytes hold no space.
+        is_plausible.append(False)
     ends_with_file = is_all and not rest and num_records > 0
-    share = sum(looks) / len(looks) if num_records else 0
+    share = sum(is_plausible) / len(is_plausible) if num_records else 0
     return _Fit(share, ends_with_file, num_records, ends_with_file and num_records == num_rows)
 
 
-def _looks_right(word: bytes, row: bytes, dtype: str, is_asked_for: bool) -> bool:
-    """Whether a record may be one: of the usual dtype the word may be in another encoding than UTF-8."""
-    if not 0 < len(word) <= MOST_WORD_BYTES or _NO_WORD.search(word):
+def _is_plausible(word: bytes, row: bytes, dtype: str, is_requested: bool) -> bool:
+    """Return whether a word and a row are plausible; with the usual dtype, words need not be UTF-8."""
+    if not 0 < len(word) <= MAX_PLAUSIBLE_WORD_BYTES or _CONTROL_CHARACTER.search(word):
         return False
-    return is_asked_for or ((dtype == USUAL or _is_utf8(word)) and _is_vector(row, dtype))
+    return is_requested or ((dtype == USUAL_DTYPE or _is_utf8(word)) and _is_vector(row, dtype))
 
 
 def _is_utf8(word: bytes) -> bool:
@@ -113,10 +131,11 @@ def _is_utf8(word: bytes) -> bool:
 
 
 def _is_vector(raw: bytes, dtype: str) -> bool:
-    """Whether a row, or its beginning, is finite, and most of its numbers are of a size that vectors have."""
+    """Return whether a row, or its beginning, is finite, and most of its numbers have a usual size."""
     num_bytes = NUM_BYTES[dtype]
     numbers = np.frombuffer(raw[: len(raw) // num_bytes * num_bytes], np.dtype(dtype).newbyteorder("<"))
-    with np.errstate(invalid="ignore"):  # NaN of any bits
+    # NaN of any bits.
+    with np.errstate(invalid="ignore"):
         sizes = np.abs(numbers[numbers != 0].astype(np.float64))
     num_likely = int(np.count_nonzero((sizes > SMALLEST) & (sizes < LARGEST)))
     return bool(np.isfinite(sizes).all()) and (not len(sizes) or 2 * num_likely > len(sizes))

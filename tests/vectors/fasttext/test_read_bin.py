@@ -1,4 +1,4 @@
-"""fastText .bin: every word's vector as fastText itself gives it; any damage is an error, and no lie an allocation."""
+"""fastText .bin: every word has the vector of fastText; damage is an error and allocates nothing."""
 
 import gzip
 import struct
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.fasttext_models import (
     SUPERVISED,
     fasttext_command,
@@ -55,45 +55,45 @@ def test_golden_bytes(write):
 
 @pytest.mark.parametrize("vocabulary", [None, ["aa"], []])
 def test_a_model_cut_short_at_any_byte(write, vocabulary):
-    for place in range(len(GOLDEN)):
+    for position in range(len(GOLDEN)):
         with pytest.raises(VectorFormatError):
-            read_vectors(write(GOLDEN[:place]), vocabulary)
+            read_vectors(write(GOLDEN[:position]), vocabulary)
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("position", "message"),
     [
         (20, r"byte 8: found 12 bytes of the header; expected 56 bytes\. The file is damaged or cut short"),
         (90, r"byte 64: found 26 bytes of the header; expected 28"),
-        (100, r"byte 92: found 0 of 2 entries, then 8 bytes that are none; expected a word, NUL and 9 bytes"),
-        (106, r"byte 104: found 1 of 2 entries, then 2 bytes that are none"),
+        (100, r"byte 92: found 0 of 2 entries, then 8 other bytes; expected a word, NUL and 9 bytes"),
+        (106, r"byte 104: found 1 of 2 entries, then 2 other bytes"),
         (130, r"byte 119: found 11 bytes of the input matrix; expected 16 bytes"),
         (160, r"byte 135: found 25 bytes of the input matrix; expected 32 bytes"),
         (len(GOLDEN) - 1, r"byte 184: found 15 bytes of the output matrix; expected 16 bytes"),
     ],
 )
-def test_what_is_missing_is_named(write, place, message):
+def test_missing_bytes_are_named(write, position, message):
     with pytest.raises(VectorFormatError, match=message):
-        read_vectors(write(GOLDEN[:place]))
+        read_vectors(write(GOLDEN[:position]))
 
 
-def changed(place, value):
-    raw = struct.pack("<i" if place < 76 else "<q", value)
-    return GOLDEN[:place] + raw + GOLDEN[place + len(raw) :]
+def changed(position, value):
+    raw = struct.pack("<i" if position < 76 else "<q", value)
+    return GOLDEN[:position] + raw + GOLDEN[position + len(raw) :]
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "message"),
+    ("position", "value", "message"),
     [
         (4, 13, "byte 4: found version 13 of fastText's format; expected version 11 or 12"),
         (8, 0, "found a fastText .bin model of dim 0; expected at least 1"),
         (8, -2, "found a fastText .bin model of dim -2"),
-        (8, 1 << 30, "byte 8: found a header that says dim 1073741824"),
+        (8, 1 << 30, "byte 8: found dim 1073741824 in the header"),
         (8, 3, "byte 119: found an input matrix of 4 rows of dim 2; expected 2 words and 2 buckets of dim 3"),
-        (40, 0, "byte 40: found a header that says 0 buckets of n-grams; expected 1 or more"),
-        (40, -1, "byte 40: found a header that says -1 buckets"),
+        (40, 0, "byte 40: found 0 buckets of n-grams in the header; expected 1 or more"),
+        (40, -1, "byte 40: found -1 buckets"),
         (40, 2**31 - 1, "input matrix of 4 rows of dim 2; expected 2 words and 2147483647 buckets"),
-        (48, 2**31 - 1, "byte 48: found a header that says n-grams of 2147483647 characters; expected at most 64"),
+        (48, 2**31 - 1, "byte 48: found n-grams of 2147483647 characters in the header; expected at most 64"),
         (64, 3, "byte 64: found a dictionary of 3 entries, 2 words and 0 labels"),
         (68, 2**31 - 1, "byte 64: found a dictionary of 2 entries, 2147483647 words"),
         (84, 0, r"byte 64: found a pruned dictionary \(0 n-grams kept\).*Pass the \.bin that it was made from"),
@@ -103,8 +103,8 @@ def changed(place, value):
         (168, -(2**62), "byte 168: found an output matrix of -4611686018427387904 rows"),
     ],
 )
-def test_a_header_is_never_trusted_with_an_allocation(write, place, value, message):
-    path = write(changed(place, value))
+def test_a_damaged_header_allocates_nothing(write, position, value, message):
+    path = write(changed(position, value))
     tracemalloc.start()
     try:
         with pytest.raises(VectorFormatError, match=message):
@@ -114,7 +114,7 @@ def test_a_header_is_never_trusted_with_an_allocation(write, place, value, messa
         tracemalloc.stop()
 
 
-def test_a_dictionary_that_says_more_than_there_is(write):
+def test_a_dictionary_with_too_large_counts(write):
     lying = changed(64, 2**31 - 1)
     lying = lying[:68] + struct.pack("<i", 2**31 - 1) + lying[72:]
     with pytest.raises(VectorFormatError, match="entry|entries"):
@@ -123,14 +123,14 @@ def test_a_dictionary_that_says_more_than_there_is(write):
 
 def test_entries_of_the_wrong_type(write):
     content = model_bytes([b"the", b"of"], np.ones((4, 1)), bucket=2, minn=1, maxn=2)
-    place = content.index(b"of\0") + 11
+    position = content.index(b"of\0") + 11
     with pytest.raises(VectorFormatError, match=r"byte \d+: found entry 1 of type 1; expected 2 words, type 0, then"):
-        read_vectors(write(content[:place] + b"\1" + content[place + 1 :]))
+        read_vectors(write(content[:position] + b"\1" + content[position + 1 :]))
 
 
 def test_data_without_an_end_of_a_word_is_refused_before_it_fills_the_memory(write):
     content = GOLDEN[:92] + b"a" * 5_000_000
-    with pytest.raises(VectorFormatError, match=r"byte 92: found 0 of 2 entries, then \d{7} bytes that are none"):
+    with pytest.raises(VectorFormatError, match=r"byte 92: found 0 of 2 entries, then \d{7} other bytes"):
         read_vectors(write(content))
 
 
@@ -142,21 +142,22 @@ def test_quantized_rows_are_refused(write):
         read_vectors(write(content))
 
 
-def test_bytes_after_the_end_are_a_doubt(write):
+def test_bytes_after_the_end_give_a_warning(write):
     with pytest.warns(VectorFileWarning, match=r"bytes after the model's end, ignored \(first: byte 200\)"):
         assert table_of(read_vectors(write(GOLDEN + b"?"))) == GOLDEN_TABLE
     with pytest.raises(VectorFormatError, match="bytes after the model's end"):
         read_vectors(write(GOLDEN + b"?"), strict=True)
 
 
-def test_H5_another_dim_than_asked_for(write):
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+def test_H5_another_dim_than_the_requested_one(write):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         read_vectors(write(GOLDEN), dim=3)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
 def test_N3_values_that_are_not_finite(write, value):
-    rows = [[1, 2], [value, value], [5, 6], [value, 0]]  # own rows, then the bucket that all n-grams share
+    # Own rows, then the bucket that all n-grams share.
+    rows = [[1, 2], [value, value], [5, 6], [value, 0]]
     path = write(model_bytes([b"the", b"bad", b"</s>"], rows, bucket=1, minn=9, maxn=9))
     assert table_of(read_vectors(path, ["the", "</s>"])) == {"the": [1, 2], "</s>": [5, 6]}
     if not np.isfinite(value):
@@ -166,7 +167,8 @@ def test_N3_values_that_are_not_finite(write, value):
             assert table_of(read_vectors(path, non_finite="zero"))["bad"] == [0, 0]
     path = write(model_bytes([b"the"], [[value, 1], [value, 1]], bucket=1, minn=2, maxn=2))
     with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)  # a sum that overflows float32 is told once, by the error
+        # A sum that overflows float32 is reported once, by the error.
+        warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(VectorFormatError, match=r"byte 92: found \S+ in the row of 'the'"):
             read_vectors(path)
 
@@ -183,9 +185,9 @@ def test_B3_words_that_are_not_utf8(write):
     np.testing.assert_allclose(vectors.vectors, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_Y1_the_first_of_two_wins(write):
+def test_Y1_the_first_of_two_duplicates_is_kept(write):
     path = write(model_bytes([b"the", b"of", b"the"], [[1], [2], [3], [4]], bucket=1, minn=0, maxn=0))
-    with pytest.warns(VectorFileWarning, match=r"came again, first row kept: 1 \(first: byte 117\)"):
+    with pytest.warns(VectorFileWarning, match=r"duplicate words, first row kept: 1 \(first: byte 117\)"):
         assert table_of(read_vectors(path)) == {"the": [1], "of": [2]}
 
 
@@ -201,7 +203,7 @@ def test_old_supervised_models_use_no_ngrams(write, version, expected):
     assert table_of(read_vectors(path)) == {"the": [expected]}
 
 
-def test_only_the_first_format_gives_the_end_of_a_sentence_ngrams(write):
+def test_only_the_first_format_has_ngrams_of_the_end_of_a_sentence(write):
     for version, expected in ((0, 2), (11, 1), (12, 1)):
         path = write(model_bytes([b"</s>"], [[1], [3]], bucket=1, minn=6, maxn=6, version=version))
         assert table_of(read_vectors(path)) == {"</s>": [expected]}
@@ -231,14 +233,14 @@ def test_any_model_in_any_chunks(tmp_path_factory, model, chunk, compressed, dat
     expected = np.array([vector_of(word, words, rows, **options) for word in words])
     strings = [word.decode("utf-8", "surrogateescape") for word in words]
     wanted = data.draw(st.lists(st.sampled_from(strings)))
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk), warnings.catch_warnings():
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk), warnings.catch_warnings():
         warnings.simplefilter("ignore", VectorFileWarning)
         vectors, chosen = read_vectors(path), read_vectors(path, wanted)
     assert list(vectors.words) == strings
     # At most 40 float32 additions of numbers of size 1.
     np.testing.assert_allclose(vectors.vectors, expected, rtol=1e-5, atol=2e-6)
-    kept = [place for place, word in enumerate(strings) if word in wanted]
-    assert same_table(chosen, {strings[place]: vectors.vectors[place] for place in kept}, 3)
+    kept = [position for position, word in enumerate(strings) if word in wanted]
+    assert same_table(chosen, {strings[position]: vectors.vectors[position] for position in kept}, 3)
 
 
 # Models that Debian's fasttext writes
@@ -279,7 +281,8 @@ def test_a_fresh_model_with_subwords(trained, tmp_path, name, compressed):
     # 5 digits are printed: half a unit of the fifth.
     np.testing.assert_allclose(vectors.vectors, printed_vectors(path, vectors.words), rtol=6e-5, atol=1e-9)
     assert {"the", "</s>", "naïve", "日本語"} <= set(vectors.words)
-    written = read_vectors(path.with_suffix(".vec"))  # that fastText wrote beside it
+    # The text that fastText wrote for the same model.
+    written = read_vectors(path.with_suffix(".vec"))
     assert list(written.words) == list(vectors.words)
     np.testing.assert_allclose(vectors.vectors, written.vectors, rtol=6e-5, atol=1e-9)
     chosen = read_vectors(source, ["мышь", "unheard", "the"])
@@ -332,9 +335,12 @@ def real_file(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "lee_fasttext.bin",  # the first format
-        "non_ascii_fasttext.bin",  # the first format
-        "lee_fasttext_new.bin",  # version 11
+        # The first format.
+        "lee_fasttext.bin",
+        # The first format.
+        "non_ascii_fasttext.bin",
+        # Version 11.
+        "lee_fasttext_new.bin",
         "crime-and-punishment.bin",
         "toy-model.bin",
         "toy-model-pretrained.bin",
@@ -346,7 +352,7 @@ def test_real_files_against_gensim(name):
     assert list(vectors.words) == expected.index_to_key
     # gensim gives "</s>" n-grams in every version, fastText in the first alone; else the sums are rounded alike, or by
     # one unit of the largest row in them.
-    same = [place for place, word in enumerate(vectors.words) if word != "</s>" or name == "lee_fasttext.bin"]
+    same = [position for position, word in enumerate(vectors.words) if word != "</s>" or name == "lee_fasttext.bin"]
     scale = np.abs(expected.vectors).max()
     np.testing.assert_allclose(vectors.vectors[same], expected.vectors[same], rtol=1e-6, atol=1e-6 * scale)
     wanted = [*vectors.words[::7], "not there"]
@@ -355,18 +361,20 @@ def test_real_files_against_gensim(name):
 
 
 @pytest.mark.parametrize("name", ["lee_fasttext", "crime-and-punishment", "toy-model", "pang_lee_polarity_fasttext"])
-@pytest.mark.filterwarnings("ignore::splitembed.errors.VectorFileWarning")  # the last one has words that are not UTF-8
-def test_real_files_against_the_text_that_fasttext_wrote_beside_them(name):
+# The last model has words that are not UTF-8.
+@pytest.mark.filterwarnings("ignore::splitembed.errors.VectorFileWarning")
+def test_real_files_against_the_text_files_of_fasttext(name):
     vectors, text = read_vectors(real_file(f"{name}.bin")), read_vectors(real_file(f"{name}.vec"))
     assert list(vectors.words) == list(text.words)
-    np.testing.assert_allclose(vectors.vectors, text.vectors, rtol=6e-5, atol=1e-9)  # 5 digits
+    # fastText prints 5 digits.
+    np.testing.assert_allclose(vectors.vectors, text.vectors, rtol=6e-5, atol=1e-9)
 
 
 def test_a_fresh_model_against_gensim(trained):
     path = trained("skipgram", *MODELS["skipgram"])
     expected, vectors = load_with_gensim(path), read_vectors(path)
     assert list(vectors.words) == expected.index_to_key
-    same = [place for place, word in enumerate(vectors.words) if word != "</s>"]
+    same = [position for position, word in enumerate(vectors.words) if word != "</s>"]
     scale = np.abs(expected.vectors).max()
     np.testing.assert_allclose(vectors.vectors[same], expected.vectors[same], rtol=1e-6, atol=1e-6 * scale)
 
@@ -387,4 +395,5 @@ def test_M1_memory_follows_the_vocabulary(tmp_path):
         tracemalloc.stop()
         expected = [vector_of(word, words, rows, **options) for word in wanted]
         np.testing.assert_allclose(vectors.vectors, expected, rtol=1e-5, atol=1e-6)
-        assert peak < 10_000_000  # measured: 6 MB of chunks, the head among them; the rows of the file have 24 MB
+        # Measured: 6 MB of chunks, including the head; the rows of the file have 24 MB.
+        assert peak < 10_000_000

@@ -1,4 +1,4 @@
-"""Means of rows, mapped and streamed, against NumPy's own mean."""
+"""Means of rows, mapped and streamed, against NumPy's mean."""
 
 import io
 import itertools
@@ -12,7 +12,7 @@ from splitembed.vectors.fasttext import rows as fasttext_rows
 from splitembed.vectors.fasttext.cursor import Cursor
 from splitembed.vectors.fasttext.ngrams import Runs
 from splitembed.vectors.fasttext.rows import map_rows, mean_mapped, mean_streamed
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.read_checks import ReadChecks
 
 
 @st.composite
@@ -22,19 +22,20 @@ def runs_of(draw, num_rows):
 
 
 @given(runs_of(20), st.integers(1, 4), st.integers(1, 64), st.integers(0, 3))
-def test_mapped_and_streamed_means_are_the_means(tmp_path_factory, drawn, dim, piece_bytes, place):
+def test_mapped_and_streamed_means_are_the_means(tmp_path_factory, drawn, dim, piece_bytes, position):
     lists, runs = drawn
     rows = np.random.default_rng(dim).standard_normal((20, dim)).astype("<f4")
     expected = [rows[run].mean(axis=0, dtype=np.float64) if run else np.zeros(dim) for run in lists]
     path = tmp_path_factory.getbasetemp() / "rows"
-    path.write_bytes(b"?" * place + rows.tobytes())  # at any byte: nothing in a model is aligned
+    # At any byte, because the rows of a model are not aligned.
+    path.write_bytes(b"?" * position + rows.tobytes())
     with open(path, "rb") as file:
-        mapped = mean_mapped(map_rows(file, place, 20, dim), runs, dim)
+        mapped = mean_mapped(map_rows(file, position, 20, dim), runs, dim)
     with mock.patch.object(fasttext_rows, "PIECE_BYTES", piece_bytes):
         half = len(lists) // 2
         cut = int(runs.counts[:half].sum())
         pieces = [Runs(runs.rows[:cut], runs.counts[:half]), Runs(runs.rows[cut:], runs.counts[half:])]
-        streamed = mean_streamed(Cursor(io.BytesIO(rows.tobytes()), Intake("rows")), 20, pieces, dim)
+        streamed = mean_streamed(Cursor(io.BytesIO(rows.tobytes()), ReadChecks("rows")), 20, pieces, dim)
     for means in (mapped, streamed):
         assert means.dtype == np.float32 and means.shape == (len(lists), dim)
         # Nine float32 additions of numbers of size 1: an error of a few units in the last place, 6e-8.
@@ -53,5 +54,5 @@ def test_a_mapped_mean_is_bit_for_bit_the_sum_in_order_times_the_reciprocal():
 
 def test_a_row_that_very_many_words_share():
     runs = Runs(np.zeros(100_000, np.int64), np.ones(100_000, np.int64))
-    means = mean_streamed(Cursor(io.BytesIO(np.float32([1, 2]).tobytes()), Intake("rows")), 1, [runs], 2)
+    means = mean_streamed(Cursor(io.BytesIO(np.float32([1, 2]).tobytes()), ReadChecks("rows")), 1, [runs], 2)
     assert means.shape == (100_000, 2) and (means == [1, 2]).all()

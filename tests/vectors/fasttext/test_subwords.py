@@ -14,7 +14,7 @@ from splitembed.errors import SplitError, VectorFileWarning, VectorFormatError, 
 from splitembed.initializers.by_name import initialize_rows
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.fasttext.subwords import SubwordVectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.fasttext_models import (
     fasttext_command,
     model_bytes,
@@ -27,7 +27,7 @@ from tests.helpers.fasttext_models import (
 WORDS = [b"the", "café".encode(), b"</s>"]
 ROWS = np.random.default_rng(5).standard_normal((23, 4)).astype(np.float32)
 OPTIONS = {"bucket": 20, "minn": 2, "maxn": 4}
-ASKED = ["café", "unheard", "the", "кот", "</s>", "the", "x", ""]
+QUERIES = ["café", "unheard", "the", "кот", "</s>", "the", "x", ""]
 TEXT = "the cat sat on the mat\nthe dog ran and the cat ran\nnaïve café мышь кот 日本語 the cat\n" * 20
 
 
@@ -36,22 +36,22 @@ def model(write):
     return write(model_bytes(WORDS, ROWS, **OPTIONS))
 
 
-def test_any_words_in_any_order_as_often_as_asked(model):
+def test_any_words_in_any_order_with_repetitions(model):
     vectors = SubwordVectors(model)
-    rows = vectors.rows(ASKED)
+    rows = vectors.rows(QUERIES)
     assert (vectors.dim, vectors.has_subwords, rows.dtype, rows.shape) == (4, True, np.float32, (8, 4))
-    expected = [vector_of(word.encode(), WORDS, ROWS, **OPTIONS) for word in ASKED]
+    expected = [vector_of(word.encode(), WORDS, ROWS, **OPTIONS) for word in QUERIES]
     np.testing.assert_allclose(rows, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(rows[2], rows[5])
-    np.testing.assert_array_equal(vectors.rows(ASKED[:1]), rows[:1])
+    np.testing.assert_array_equal(vectors.rows(QUERIES[:1]), rows[:1])
     assert vectors.rows([]).shape == (0, 4)
     assert repr(vectors) == f"<SubwordVectors of {model}: dim 4>"
 
 
-def test_words_of_the_model_have_the_rows_that_read_vectors_gives(model):
+def test_words_of_the_model_have_the_rows_of_read_vectors(model):
     vectors = read_vectors(model)
     np.testing.assert_allclose(SubwordVectors(model).rows(vectors.words), vectors.vectors, rtol=1e-6, atol=1e-7)
-    np.testing.assert_array_equal(vectors.subwords.rows(ASKED), SubwordVectors(model).rows(ASKED))
+    np.testing.assert_array_equal(vectors.subwords.rows(QUERIES), SubwordVectors(model).rows(QUERIES))
 
 
 @given(
@@ -66,14 +66,14 @@ def test_any_words_of_any_model(tmp_path_factory, words, others, options, compre
     content = model_bytes(words, rows, **options)
     path = tmp_path_factory.getbasetemp() / "drawn.bin"
     path.write_bytes(gzip.compress(content) if compressed else content)
-    asked = [*others, *words]
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk):
-        found = SubwordVectors(path).rows([word.decode("utf-8", "surrogateescape") for word in asked])
-    expected = np.array([vector_of(word, words, rows, **options) for word in asked])
+    queries = [*others, *words]
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk):
+        found = SubwordVectors(path).rows([word.decode("utf-8", "surrogateescape") for word in queries])
+    expected = np.array([vector_of(word, words, rows, **options) for word in queries])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 
-def test_a_word_without_any_ngram_is_zero_as_fasttext_has_it(write):
+def test_a_word_without_ngrams_is_zero_as_in_fasttext(write):
     vectors = SubwordVectors(write(model_bytes(WORDS, ROWS, bucket=20, minn=5, maxn=6)))
     rows = vectors.rows(["x", "unheard", "xy", "the"])
     assert [bool(row.any()) for row in rows] == [False, True, False, True]
@@ -84,12 +84,12 @@ def test_a_model_without_subwords(write):
     vectors = SubwordVectors(path)
     assert not vectors.has_subwords
     np.testing.assert_array_equal(vectors.rows(["unheard", "the"]), [[0, 0, 0, 0], ROWS[0]])
-    message = re.escape(f"{path} has no subwords (it was trained with -maxn 0), so it gives no row to a token")
+    message = re.escape(f"{path} has no subwords (it was trained with -maxn 0), so it has no row for a token")
     with pytest.raises(SplitError, match=message):
         vectors.make_rows(["unheard"], None, None)
 
 
-def test_it_starts_the_rows_of_tokens(model):
+def test_it_initializes_rows(model):
     expected = SubwordVectors(model).rows(["unheard", "кот"])
     known = read_vectors(model, ["the"])
     for initializer in ("subwords", SubwordVectors(model)):
@@ -109,13 +109,13 @@ def test_a_model_in_a_zip_archive(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("small.bin", model_bytes(WORDS, ROWS[:, :2], **OPTIONS))
         archive.writestr("large.bin", model_bytes(WORDS, ROWS, **OPTIONS))
-    expected = [vector_of(word.encode(), WORDS, ROWS, **OPTIONS) for word in ASKED]
+    expected = [vector_of(word.encode(), WORDS, ROWS, **OPTIONS) for word in QUERIES]
     for options in ({"member": "large.bin"}, {"dim": 4}):
-        np.testing.assert_allclose(SubwordVectors(path, **options).rows(ASKED), expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(SubwordVectors(path, **options).rows(QUERIES), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_what_is_refused(write, tmp_path, model):
-    with pytest.raises(VectorFormatError, match="holds rows of dim 4; dim=3 was asked for"):
+def test_other_files_are_refused(write, tmp_path, model):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 4; expected dim=3"):
         SubwordVectors(model, dim=3)
     with pytest.raises(VectorFormatError, match=r"found b'the 0\.1\\n' at its start; expected a fastText \.bin model"):
         SubwordVectors(write(b"the 0.1\n"))
@@ -126,7 +126,7 @@ def test_what_is_refused(write, tmp_path, model):
         SubwordVectors(write(content))
 
 
-def test_a_word_that_no_bytes_can_spell(model):
+def test_a_word_that_cannot_be_encoded_is_refused(model):
     with pytest.raises(VocabularyError, match="lone surrogate"):
         SubwordVectors(model).rows(["the", "\ud800"])
 
@@ -142,15 +142,15 @@ def test_N3_values_that_are_not_finite(write):
 
 def test_a_model_cut_short_at_any_byte(write):
     content = model_bytes([b"the"], ROWS[:3, :1], bucket=2, minn=2, maxn=3)
-    for place in range(len(content)):
+    for position in range(len(content)):
         with pytest.raises(VectorFormatError):
-            SubwordVectors(write(content[:place])).rows(["unheard"])
+            SubwordVectors(write(content[:position])).rows(["unheard"])
     vectors = SubwordVectors(write(content + b"?"))
     with pytest.warns(VectorFileWarning, match="bytes after the model's end"):
         vectors.rows(["unheard"])
 
 
-def test_the_header_alone_is_read_at_first_and_no_handle_is_kept(tmp_path):
+def test_only_the_header_is_read_at_first_and_the_file_is_closed(tmp_path):
     path = tmp_path / "model.bin"
     path.write_bytes(model_bytes(WORDS, ROWS, **OPTIONS)[:92])
     vectors = SubwordVectors(path)
@@ -179,7 +179,8 @@ def test_a_fresh_model_against_fasttext(fresh, tmp_path):
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(fresh.read_bytes()))
     for path in (fresh, packed):
-        np.testing.assert_allclose(SubwordVectors(path).rows(UNHEARD), expected, rtol=6e-5, atol=1e-9)  # 5 digits
+        # fastText prints 5 digits.
+        np.testing.assert_allclose(SubwordVectors(path).rows(UNHEARD), expected, rtol=6e-5, atol=1e-9)
 
 
 def load_with_gensim(path):
@@ -200,22 +201,24 @@ def test_real_files_against_gensim(name):
 
 
 def check_against_gensim(path):
-    words = [word for word in UNHEARD if word != "</s>"]  # to which gensim gives n-grams, as fastText does no more
+    # gensim gives "</s>" n-grams, which fastText no longer does.
+    words = [word for word in UNHEARD if word != "</s>"]
     expected = np.stack([load_with_gensim(path)[word] for word in words])
     np.testing.assert_allclose(
         SubwordVectors(path).rows(words), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max()
     )
 
 
-def test_doubts_about_a_model_are_told_once(write):
+def test_warnings_about_a_model_are_issued_once(write):
     path = write(model_bytes(WORDS, ROWS, **OPTIONS) + b"more")
-    with pytest.warns(VectorFileWarning, match="bytes after the model's end") as told:
+    with pytest.warns(VectorFileWarning, match="bytes after the model's end") as caught:
         vectors = read_vectors(path, ["the"])
         initialize_rows("subwords", ["unheard"], 4, known=vectors)
         alone = SubwordVectors(path)
         alone.rows(["the"])
         alone.rows(["unheard"])
-    assert len(told) == 2  # by `read_vectors`, and by the other object
+    # One by `read_vectors`, one by the other object.
+    assert len(caught) == 2
 
 
 def test_a_model_is_found_after_the_working_directory_changed(tmp_path, monkeypatch):
@@ -223,4 +226,4 @@ def test_a_model_is_found_after_the_working_directory_changed(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     vectors = read_vectors("model.bin", ["the"])
     monkeypatch.chdir("/")
-    np.testing.assert_array_equal(vectors.subwords.rows(ASKED), SubwordVectors(tmp_path / "model.bin").rows(ASKED))
+    np.testing.assert_array_equal(vectors.subwords.rows(QUERIES), SubwordVectors(tmp_path / "model.bin").rows(QUERIES))

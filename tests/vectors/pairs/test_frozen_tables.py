@@ -1,4 +1,4 @@
-"""A frozen.h5 as a source: rows stay where they are, the zero row is no word's, a vocabulary chooses among blocks."""
+"""A frozen.h5 as a source: rows stay mapped, the zero row is left out, a vocabulary chooses among blocks."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_zero_row_at_the_end_is_left_out(tmp_path):
     assert [block.words for block in iter_vectors(table)] == [["the", ""]]
 
 
-def test_a_zero_row_elsewhere_keeps_its_place_so_that_rows_keep_theirs(tmp_path):
+def test_a_zero_row_that_is_not_the_last_keeps_its_row_number(tmp_path):
     write_frozen(tmp_path / "frozen.h5", ROWS, words=WORDS, zero_row=2)
     assert list(read_vectors(tmp_path / "frozen.h5").words) == WORDS
     assert [block.words for block in iter_vectors(tmp_path / "frozen.h5")] == [["the", "", "of"]]
@@ -78,13 +78,13 @@ def test_a_table_without_words_is_refused(tmp_path):
             read(tmp_path / "frozen.h5")
 
 
-def test_H5_another_dim_than_asked_for(path):
+def test_H5_another_dim_is_refused(path):
     for read in (read_vectors, lambda *args, **options: list(iter_vectors(*args, **options))):
-        with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+        with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
             read(path, dim=3)
 
 
-def test_many_rows_come_in_blocks(tmp_path):
+def test_many_rows_are_read_in_blocks(tmp_path):
     rows, words = np.arange(10_000, dtype=np.float32).reshape(-1, 1), [f"w{number}" for number in range(10_000)]
     write_frozen(tmp_path / "frozen.h5", rows, words=words)
     blocks = list(iter_vectors(tmp_path / "frozen.h5"))

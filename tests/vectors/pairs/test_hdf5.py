@@ -1,4 +1,4 @@
-"""HDF5 files that others wrote: any two datasets that the user names, and an error that lists them where none are."""
+"""HDF5 files that splitembed did not write: any two datasets by name, or an error that lists the datasets."""
 
 import h5py
 import numpy as np
@@ -14,7 +14,8 @@ from tests.helpers.reference import table_of
 WORDS = ["the", "é", "of"]
 MATRIX = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 TABLE = dict(zip(WORDS, MATRIX.tolist(), strict=True))
-NAMES = ("mat/axis1", "mat/block0_values")  # as pandas writes them, and so ConceptNet Numberbatch
+# The names that pandas writes, as in ConceptNet Numberbatch.
+NAMES = ("mat/axis1", "mat/block0_values")
 
 
 def write(tmp_path, words, matrix=MATRIX, **options):
@@ -63,18 +64,19 @@ def test_an_open_dataset_is_a_matrix(tmp_path):
         assert table_of(read_vectors((WORDS, file[NAMES[1]]), ["é"])) == {"é": [3, 4]}
 
 
-def test_many_rows_come_in_blocks_and_the_file_is_closed(tmp_path):
+def test_many_rows_are_read_in_blocks_and_the_file_is_closed(tmp_path):
     matrix = np.random.default_rng(0).random((10_000, 3)).astype(np.float32)
     words = [f"w{number}" for number in range(10_000)]
     path = write(tmp_path, np.array(words, "S"), matrix)
     blocks = list(iter_vectors(path, datasets=NAMES))
     assert len(blocks) > 2 and [word for block in blocks for word in block.words] == words
     assert np.array_equal(np.concatenate([block.vectors for block in blocks]), matrix)
-    with h5py.File(path, "r+") as file:  # nobody holds it any more
+    # The file is closed, so it can be opened for writing.
+    with h5py.File(path, "r+") as file:
         del file[NAMES[0]]
 
 
-def test_without_names_the_error_lists_what_is_there(tmp_path):
+def test_without_names_the_error_lists_the_datasets(tmp_path):
     path = write(tmp_path, np.array(WORDS, h5py.string_dtype()))
     message = r"v\.h5: found an HDF5 file that splitembed did not write; .*'mat/axis1' \(3,\) object, "
     message += r"'mat/block0_values' \(3, 2\) float32.*read_vectors\(path, datasets=\(\"words\", \"matrix\"\)\)"
@@ -96,8 +98,8 @@ def test_the_weights_of_a_keras_model_are_named_as_such(tmp_path):
 @pytest.mark.parametrize(
     ("datasets", "message"),
     [
-        (("mat/axis2", NAMES[1]), "holds no dataset 'mat/axis2'. It holds 'mat/axis1'"),
-        ((NAMES[0], "mat"), "holds no dataset 'mat'"),
+        (("mat/axis2", NAMES[1]), "found no dataset 'mat/axis2'; expected one. It holds 'mat/axis1'"),
+        ((NAMES[0], "mat"), "found no dataset 'mat'"),
         ((NAMES[1], NAMES[0]), r"found 'mat/block0_values' of shape \(3, 2\) .* Name the words first"),
         ((NAMES[0], NAMES[0]), r"found 3 words and rows of shape \(3,\)"),
         ("mat", "expected the names of the words and of the matrix"),
@@ -141,11 +143,12 @@ def test_datasets_of_nothing_or_without_end(tmp_path):
     path = write(tmp_path, WORDS)
     with h5py.File(path, "a") as file:
         file["none"] = h5py.Empty("f4")
-        file.create_dataset("wide", (3, 10**12), "f4", chunks=(1, 1024))  # a few bytes on the disk
+        # A few bytes on the disk.
+        file.create_dataset("wide", (3, 10**12), "f4", chunks=(1, 1024))
     for names in [(NAMES[0], "none"), ("none", NAMES[1]), ("\udc80", NAMES[1]), (NAMES[0], "\udc80")]:
-        with pytest.raises(VectorFormatError, match="holds no dataset"):
+        with pytest.raises(VectorFormatError, match="found no dataset"):
             read_vectors(path, datasets=names)
-    with pytest.raises(VectorFormatError, match="holds no dataset 'none'"):
+    with pytest.raises(VectorFormatError, match="found no dataset 'none'"):
         read_vectors((WORDS, path), datasets="none")
     with pytest.raises(VectorFormatError, match="found a row of 1000000000000 numbers; expected at most 16777216"):
         read_vectors(path, datasets=(NAMES[0], "wide"))

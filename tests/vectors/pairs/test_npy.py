@@ -1,4 +1,4 @@
-"""NumPy's files: every layout is mapped and equals what NumPy itself loads; damaged files and pickles are refused."""
+"""NumPy's files: every layout is mapped and equals NumPy's own loading; damaged files and pickles are refused."""
 
 import io
 import zipfile
@@ -56,7 +56,7 @@ def test_arrays_are_mapped_and_not_read(tmp_path):
     assert all(isinstance(array, np.memmap) and not array.flags.writeable for array in arrays)
 
 
-def test_python_objects_are_not_loaded_unasked(tmp_path):
+def test_python_objects_are_only_loaded_with_allow_pickle(tmp_path):
     class Bomb:
         def __reduce__(self):
             return pytest.fail, ("a pickle was loaded",)
@@ -109,7 +109,8 @@ def npy_with_shape(shape):
 @pytest.mark.parametrize("shape", [(1 << 40, 300), (1 << 62, 1 << 62), (1 << 32, 1 << 32), (2, 2), (2,), (4, 4)])
 def test_a_header_that_promises_other_rows_never_allocates_them(tmp_path, shape):
     (tmp_path / "a.npy").write_bytes(npy_with_shape(shape))
-    if shape != (2,):  # what follows the array in a file is nobody's business
+    # Bytes after the array of a .npy file are ignored.
+    if shape != (2,):
         with pytest.raises(VectorFormatError, match="damaged or cut short"):
             map_npy(tmp_path / "a.npy")
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:

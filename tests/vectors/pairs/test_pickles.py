@@ -1,4 +1,4 @@
-"""Pickles: never loaded unasked; with allow_pickle=True what gensim saved, and pairs and dicts that anybody pickled."""
+"""Pickles: only loaded with allow_pickle=True, then those of gensim, and any pickled pairs and dicts."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ class Bomb:
 
 @pytest.mark.parametrize("protocol", range(2, 6))
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress])
-def test_B5_a_pickle_is_never_loaded_unasked(tmp_path, protocol, compress):
+def test_B5_a_pickle_is_only_loaded_with_allow_pickle(tmp_path, protocol, compress):
     path = tmp_path / "v.txt"
     path.write_bytes(compress(pickle.dumps(Bomb(), protocol)))
     assert is_pickle(path)
@@ -37,7 +37,7 @@ def test_B5_a_pickle_is_never_loaded_unasked(tmp_path, protocol, compress):
 @pytest.mark.parametrize("content", [{"the": [1, 2], "of": [3, 4]}, (WORDS, MATRIX), [WORDS, MATRIX.tolist()]])
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress])
 @pytest.mark.parametrize("protocol", range(2, 6))
-def test_what_anybody_pickled(tmp_path, content, compress, protocol):
+def test_pickled_pairs_and_dicts(tmp_path, content, compress, protocol):
     path = tmp_path / "v.pkl"
     path.write_bytes(compress(pickle.dumps(content, protocol)))
     assert table_of(read_vectors(path, allow_pickle=True)) == TABLE

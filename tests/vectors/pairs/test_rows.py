@@ -1,4 +1,4 @@
-"""Rows by their places: of arrays, memory maps and things that only give slices, against NumPy's own indexing."""
+"""Rows by their positions, of arrays, memory maps and objects that only give slices, against NumPy's indexing."""
 
 import numpy as np
 import pytest
@@ -12,25 +12,25 @@ MATRIX = np.arange(60_000, dtype=np.float32).reshape(20_000, 3)
 
 
 class OnlySlices:
-    """What a dataset in a file is like: it counts the rows that it is asked for."""
+    """A stand-in for a dataset in a file, which counts the rows that are read."""
 
     def __init__(self, matrix):
         self.matrix, self.shape, self.dtype, self.num_read = matrix, matrix.shape, matrix.dtype, 0
 
-    def __getitem__(self, places):
-        assert isinstance(places, slice)
-        self.num_read += len(self.matrix[places])
-        return self.matrix[places]
+    def __getitem__(self, positions):
+        assert isinstance(positions, slice)
+        self.num_read += len(self.matrix[positions])
+        return self.matrix[positions]
 
 
 @given(st.lists(st.integers(0, len(MATRIX) - 1), max_size=20))
-def test_any_places(places):
-    places = np.asarray(places, np.int64)
-    assert np.array_equal(take_rows(OnlySlices(MATRIX), places), MATRIX[places])
-    assert np.array_equal(take_rows(MATRIX, places), MATRIX[places])
+def test_any_positions(positions):
+    positions = np.asarray(positions, np.int64)
+    assert np.array_equal(take_rows(OnlySlices(MATRIX), positions), MATRIX[positions])
+    assert np.array_equal(take_rows(MATRIX, positions), MATRIX[positions])
 
 
-def test_rows_that_lie_apart_are_read_alone_and_others_at_once():
+def test_distant_rows_are_read_one_by_one_and_near_rows_at_once():
     few = OnlySlices(MATRIX)
     take_rows(few, np.array([0, 19_999, 0]))
     assert few.num_read == 2
@@ -39,12 +39,12 @@ def test_rows_that_lie_apart_are_read_alone_and_others_at_once():
     assert near.num_read == 4
 
 
-def test_long_rows_come_in_small_blocks(monkeypatch):
+def test_long_rows_are_read_in_small_blocks(monkeypatch):
     monkeypatch.setattr(rows, "NUM_BLOCK_NUMBERS", 100)
     assert [block_rows(dim) for dim in (1, 50, 100, 1000)] == [100, 2, 1, 1]
 
 
-def test_weights_multiply_the_rows_that_are_asked_for():
+def test_weights_multiply_the_requested_rows():
     matrix, row_of, weights = np.ones((4, 2), np.float16), np.array([3, 0, 3]), np.array([1, 2, 0.5], np.float64)
     weighted = WeightedRows(matrix, row_of, weights)
     assert weighted.shape == (3, 2) and weighted.dtype == np.float64
@@ -53,5 +53,5 @@ def test_weights_multiply_the_rows_that_are_asked_for():
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_no_places_keep_the_dim(dim):
+def test_no_positions_keep_the_dim(dim):
     assert take_rows(OnlySlices(np.zeros((5, dim))), np.zeros(0, np.int64)).shape == (0, dim)

@@ -25,12 +25,12 @@ def save_folder(folder, tensors, tokens=TOKENS):
     folder.mkdir(parents=True, exist_ok=True)
     safetensors.save_file(tensors, folder / "model.safetensors")
     special = [
-        {"id": place, "content": token, "special": True, "normalized": False, "single_word": False, "lstrip": False}
+        {"id": index, "content": token, "special": True, "normalized": False, "single_word": False, "lstrip": False}
         | {"rstrip": False}
-        for place, token in enumerate(tokens[:2])
+        for index, token in enumerate(tokens[:2])
     ]
     model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
-    model |= {"max_input_chars_per_word": 100, "vocab": {token: place for place, token in enumerate(tokens)}}
+    model |= {"max_input_chars_per_word": 100, "vocab": {token: index for index, token in enumerate(tokens)}}
     tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "normalizer": None}
     tokenizer |= {"pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None, "model": model}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
@@ -137,14 +137,15 @@ def test_weights_are_factors_of_the_rows(tmp_path):
         ({"a": ROWS, "b": ROWS}, "expected one matrix. Name one"),
     ],
 )
-def test_parts_that_do_not_belong_together(tmp_path, tensors, message):
+def test_tensors_of_different_models_are_refused(tmp_path, tensors, message):
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(save_folder(tmp_path / "model", tensors))
 
 
 def test_N3_values_that_are_not_finite(tmp_path):
     rows = ROWS.copy()
-    rows[[0, 3], 1] = np.nan  # row 0 is no word's
+    # Row 0 belongs to a special token.
+    rows[[0, 3], 1] = np.nan
     folder = save_folder(tmp_path / "model", {"embeddings": rows})
     with pytest.raises(VectorFormatError, match="row 3: found nan in the row of 'of'"):
         read_vectors(folder)

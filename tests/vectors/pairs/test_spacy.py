@@ -10,7 +10,7 @@ import pytest
 from benchmarks.data import packages
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import VectorSource, iter_vectors, read_vectors
-from splitembed.vectors.pairs.spacy_strings import keys_of
+from splitembed.vectors.pairs.spacy_keys import keys_of
 from tests.helpers.fetched import needs_data
 from tests.helpers.reference import table_of
 
@@ -36,7 +36,8 @@ def save_folder(folder, *, matrix=MATRIX, keys=WORDS, row_of=ROW_OF, strings=WOR
 def test_many_keys_on_one_row_share_it(tmp_path):
     vectors = read_vectors(save_folder(tmp_path / "vocab"))
     assert vectors.words == WORDS and vectors.row_of.tolist() == ROW_OF
-    assert np.array_equal(vectors.matrix, MATRIX[:3]) and vectors.matrix.ctypes.data % 64 == 0  # row 3 is no word's
+    # No word has row 3.
+    assert np.array_equal(vectors.matrix, MATRIX[:3]) and vectors.matrix.ctypes.data % 64 == 0
     assert table_of(vectors) == TABLE
 
 
@@ -48,16 +49,16 @@ def test_a_vocabulary_keeps_the_rows_that_it_uses(tmp_path):
     assert read_vectors(folder, ["unheard"]).matrix.shape == (0, 2)
 
 
-def test_blocks_repeat_what_is_shared(tmp_path):
+def test_blocks_repeat_shared_rows(tmp_path):
     folder = save_folder(tmp_path / "vocab")
     (block,) = iter_vectors(folder)
     assert dict(zip(block.words, block.vectors.tolist(), strict=True)) == TABLE
     assert [block.words for block in iter_vectors(folder, ["é"])] == [["é"]]
 
 
-@pytest.mark.parametrize("place", ["vocab", "en_core-1.0/vocab", "."])
-def test_a_pipeline_is_found_from_outside(tmp_path, place):
-    folder = save_folder(tmp_path / "package" / place if place != "." else tmp_path / "package")
+@pytest.mark.parametrize("inside", ["vocab", "en_core-1.0/vocab", "."])
+def test_a_pipeline_is_found_from_outside(tmp_path, inside):
+    folder = save_folder(tmp_path / "package" / inside if inside != "." else tmp_path / "package")
     assert table_of(read_vectors(tmp_path / "package")) == TABLE
     assert table_of(read_vectors(str(folder / "vectors"))) == TABLE
 
@@ -77,14 +78,15 @@ def test_keys_without_a_string_are_counted(tmp_path):
     assert vectors.words == ["cat", "the", "root"]
     with pytest.raises(VectorFormatError, match="strict=True"):
         read_vectors(folder, strict=True)
-    assert read_vectors(folder, ["Cat"]).words == ["Cat"]  # its key is there
+    # A vocabulary needs no strings.
+    assert read_vectors(folder, ["Cat"]).words == ["Cat"]
 
 
 def test_without_strings_a_vocabulary_is_needed(tmp_path):
     folder = save_folder(tmp_path / "vocab")
     (folder / "strings.json").unlink()
     assert table_of(read_vectors(folder, ["é", "root"])) == {"root": [3, 4], "é": [1, 2]}
-    with pytest.raises(VectorFormatError, match=r"strings\.json is missing.* Pass a vocabulary"):
+    with pytest.raises(VectorFormatError, match=r"strings\.json: found no such file.* Pass a vocabulary"):
         read_vectors(folder)
 
 
@@ -117,17 +119,17 @@ def test_N3_values_that_are_not_finite_name_a_word_of_the_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("key2row", b"\xff\xff", "key2row: found no map of keys to rows"),
-        ("key2row", b"", "key2row: found no map of keys to rows"),
-        ("key2row", b"\x93\x01\x02\x03", "key2row: found no map of keys to rows"),
-        ("key2row", msgpack.packb({"the": 0}), "key2row: found no map of keys to rows"),
-        ("key2row", msgpack.packb({7: 1.5}), "key2row: found no map of keys to rows"),
-        ("key2row", b"\xdf\xff\xff\xff\xff", "key2row: found no map of keys to rows"),
+        ("key2row", b"\xff\xff", "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"", "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"\x93\x01\x02\x03", "key2row: found data other than a map of keys to rows"),
+        ("key2row", msgpack.packb({"the": 0}), "key2row: found data other than a map of keys to rows"),
+        ("key2row", msgpack.packb({7: 1.5}), "key2row: found data other than a map of keys to rows"),
+        ("key2row", b"\xdf\xff\xff\xff\xff", "key2row: found data other than a map of keys to rows"),
         ("key2row", msgpack.packb({7: 4}), "vectors: found rows 4 to 4 in the keys; expected rows 0 to 3"),
         ("key2row", msgpack.packb({7: -1}), "vectors: found rows -1 to -1 in the keys"),
-        ("strings.json", b"[", r"strings\.json: found no JSON"),
+        ("strings.json", b"[", r"strings\.json: found invalid JSON"),
         ("strings.json", b"[1]", r"strings\.json: found a list; expected a list of strings"),
-        ("vectors.cfg", b"\xff", r"vectors\.cfg: found no JSON"),
+        ("vectors.cfg", b"\xff", r"vectors\.cfg: found invalid JSON"),
         ("vectors", b"\x93NUMPY", "vectors: found data of NumPy that is damaged"),
         ("vectors", b"the 1 2\n", "vectors: found data of NumPy that is damaged"),
     ],
@@ -167,8 +169,8 @@ def test_a_real_pipeline_value_for_value(pipeline):
     assert np.array_equal(ours.matrix, theirs.data)
     chosen = read_vectors(pipeline, ["root", "the", "number", "Cat", "unheard of"])
     assert sorted(chosen.words) == ["Cat", "number", "root", "the"]
-    for place, word in enumerate(chosen.words):
-        assert np.array_equal(chosen.take([place])[0], theirs[word])
+    for index, word in enumerate(chosen.words):
+        assert np.array_equal(chosen.take([index])[0], theirs[word])
 
 
 @pytest.mark.parametrize("name", ["vectors.cfg", "strings.json"])

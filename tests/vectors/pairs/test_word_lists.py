@@ -1,4 +1,4 @@
-"""The words of a matrix: lists, arrays, files and vocabularies; row i is what the user's own list says it is."""
+"""The words of a matrix: lists, arrays, files and vocabularies; word i has row i of the list."""
 
 import bz2
 
@@ -37,7 +37,7 @@ def test_a_file_of_one_word_a_line_and_nothing_stripped(tmp_path, content, words
     assert read_vectors((str(path), MATRIX), [words[1]]).vectors.tolist() == [[3, 4]]
 
 
-def test_words_come_as_a_vocabulary_file_gives_them(tmp_path):
+def test_words_are_those_of_the_same_vocabulary_file(tmp_path):
     words = [word for word in ODD_WORDS if word and not {"\n", "\r"} & set(word)]
     path = write(tmp_path, "\n".join(words).encode("utf-8", "surrogateescape"))
     listed = as_word_list(path)
@@ -45,15 +45,15 @@ def test_words_come_as_a_vocabulary_file_gives_them(tmp_path):
     assert listed.num_rows == len(words) == len(listed.words)
 
 
-def test_a_blank_first_line_is_padding_and_its_row_nobodys(tmp_path):
+def test_a_blank_first_line_is_padding_whose_row_is_left_out(tmp_path):
     vectors = read_vectors((write(tmp_path, b"\nthe\nof\n"), MATRIX))
     assert table_of(vectors) == {"the": [3, 4], "of": [5, 6]} and vectors.row_of is None
 
 
-def test_C5_blank_lines_are_refused_and_duplicates_a_doubt(tmp_path):
+def test_C5_blank_lines_are_refused_and_duplicates_give_a_warning(tmp_path):
     with pytest.raises(VectorFormatError, match=r"words\.txt, line 2: found a blank line"):
         read_vectors((write(tmp_path, b"a\n\nb\n"), MATRIX))
-    with pytest.warns(VectorFileWarning, match=r"words that came again.*: 1 \(first: row 2\)"):
+    with pytest.warns(VectorFileWarning, match=r"duplicate words.*: 1 \(first: row 2\)"):
         vectors = read_vectors((write(tmp_path, b"a\nb\na\n"), MATRIX))
     assert table_of(vectors) == {"a": [1, 2], "b": [3, 4]}
 
@@ -72,7 +72,7 @@ def test_a_file_of_another_format_is_named(tmp_path, content, message):
         read_vectors((write(tmp_path, content), MATRIX))
 
 
-def test_a_missing_file_is_named_with_what_it_should_be():
+def test_a_missing_file_is_named_with_its_purpose():
     with pytest.raises(FileNotFoundError, match="No such list of words.* a path of one word a line") as caught:
         read_vectors(("ab", MATRIX))
     assert caught.value.filename == "ab" and caught.value.errno == 2
@@ -106,7 +106,7 @@ def test_mixed_and_other_types_are_refused(words):
 
 
 @pytest.mark.parametrize("words", [b"abc", 7, None])
-def test_what_is_no_list_of_words(words):
+def test_anything_but_words_is_refused(words):
     with pytest.raises(VectorFormatError, match=r"The words of \(words, matrix\) must be"):
         read_vectors((words, MATRIX))
 
@@ -116,7 +116,7 @@ def test_C1_a_word_index_names_its_rows():
     assert table_of(read_vectors(({"b": 1, "a": 0, "c": 2}, MATRIX))) == {"a": [1, 2], "b": [3, 4], "c": [5, 6]}
     with pytest.raises(VectorFormatError, match=r"found 3 words and rows of shape \(2, 2\)"):
         read_vectors(({"red": 1, "sky": 2}, MATRIX[:2]))
-    with pytest.raises(VocabularyError, match="No token has the id 2"):
+    with pytest.raises(VocabularyError, match="no token with id 2"):
         read_vectors(({"red": 1, "sky": 3}, MATRIX))
 
 

@@ -1,4 +1,4 @@
-"""Work in threads: everything in order, errors where they belong, and no further ahead than a few."""
+"""Work ahead in threads: results and errors in order, and only a few items ahead."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ def test_results_come_in_order(monkeypatch, num_processors):
     assert list(take_ahead(each(range(100)))) == list(range(100))
 
 
-def test_nothing_at_all():
+def test_no_items():
     assert list(map_ahead(str, [])) == list(take_ahead(each([]))) == []
 
 
@@ -37,14 +37,14 @@ def test_items_that_look_like_the_end():
     assert list(take_ahead(each([None, b"", 0]))) == [None, b"", 0]
 
 
-def test_an_error_of_the_items_comes_after_the_results_before_it():
+def test_an_error_of_the_items_is_raised_after_the_results_before_it():
     for results in (map_ahead(int, failing("123", OSError("disk"))), take_ahead(failing("123", OSError("disk")))):
         assert len(list(itertools.islice(results, 3))) == 3
         with pytest.raises(OSError, match="disk"):
             next(results)
 
 
-def test_an_error_of_the_function_comes_in_its_place():
+def test_an_error_of_the_function_is_raised_in_order():
     results = map_ahead(int, ["1", "x", "3"])
     assert next(results) == ("1", 1)
     with pytest.raises(ValueError, match="'x'"):
@@ -61,7 +61,7 @@ def test_only_a_few_are_taken_ahead_and_threads_end(take):
     assert no_thread_is_left()
 
 
-def test_what_is_no_longer_taken_is_closed_with_its_own_threads():
+def test_abandoned_items_are_closed_with_their_threads():
     closed = []
 
     def items():

@@ -1,4 +1,4 @@
-"""Zip archives: the one file of vectors, or the error that lists what is there."""
+"""Zip archives: the one file of vectors, or an error that lists the members."""
 
 import io
 import struct
@@ -33,12 +33,12 @@ def test_X1_chosen_by_member_or_by_dim(write_plain):
         VectorFormatError, match=r"found 0 in a zip archive of 3 files; expected one file .* of dim 4\."
     ):
         read_vectors(path, dim=4)
-    with pytest.raises(VectorFormatError, match="holds rows of dim 3; dim=2 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 3; expected dim=2"):
         read_vectors(path, dim=2, member="v.3d.txt")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_every_method_that_python_knows(write_plain, method):
+def test_every_compression_method_of_zip(write_plain, method):
     assert table_of(read_vectors(write_plain(zipped(TWO, method=method)))) == TABLE
 
 
@@ -56,7 +56,7 @@ def test_every_method_that_python_knows(write_plain, method):
         "Read_Me",
     ],
 )
-def test_what_is_beside_the_file(write_plain, name):
+def test_extra_files_are_ignored(write_plain, name):
     beside = b"" if name.endswith("/") else b"word 1 2\n"
     assert table_of(read_vectors(write_plain(zipped(**{name: beside, "v.txt": TWO})))) == TABLE
 
@@ -76,7 +76,7 @@ def test_the_name_without_its_folders(write_plain):
     assert table_of(read_vectors(path, member="v.txt")) == TABLE
     assert table_of(read_vectors(path, member="b/w.txt")) == TABLE
     with pytest.raises(
-        VectorFormatError, match=r"found 2 of 3 files in a zip archive called 'w\.txt'; expected one, as"
+        VectorFormatError, match=r"found 2 of 3 files in a zip archive called 'w\.txt'; expected one. Pass"
     ):
         read_vectors(path, member="w.txt")
     with pytest.raises(
@@ -85,12 +85,12 @@ def test_the_name_without_its_folders(write_plain):
         read_vectors(path, member="a")
 
 
-def test_a_hidden_file_is_read_if_it_is_named(write_plain):
+def test_an_extra_file_is_read_if_it_is_named(write_plain):
     path = write_plain(zipped(**{"README": TWO, "v.txt": THREE}))
     assert table_of(read_vectors(path, member="README")) == TABLE
 
 
-def test_an_archive_of_nothing(write_plain):
+def test_an_archive_without_vectors(write_plain):
     for content in (zipped(**{"folder/": b""}), zipped(README=b"the 1 2\n"), b"PK\5\6" + bytes(18)):
         with pytest.raises(
             VectorFormatError, match=r"found 0 in a zip archive of \d files; expected one file of vectors"
@@ -132,10 +132,10 @@ def test_an_encrypted_member(write_plain):
         read_vectors(path)
 
 
-def test_a_method_that_python_does_not_know(write_plain):
+def test_an_unsupported_compression_method(write_plain):
     path = write_plain(patched(zipped(TWO), 4, 97))
     with pytest.raises(
-        VectorFormatError, match=r"packed in a way that Python cannot read \(.*method.*\); expected a zip"
+        VectorFormatError, match=r"packed by a method that Python cannot read \(.*method.*\); expected a zip"
     ):
         read_vectors(path)
 
@@ -157,20 +157,21 @@ def test_an_archive_that_is_cut_short_anywhere(write_plain, method):
 
 def test_any_byte_changed_gives_the_rows_or_an_error(write_plain):
     packed = zipped(TWO)
-    for place in range(len(packed)):
+    for position in range(len(packed)):
         damaged = bytearray(packed)
-        damaged[place] ^= 0x55
+        damaged[position] ^= 0x55
         try:
             vectors = read_vectors(write_plain(damaged))
         except VectorFormatError:
             continue
-        assert table_of(vectors) == TABLE, place
+        assert table_of(vectors) == TABLE, position
 
 
-def test_a_size_that_the_archive_makes_up_is_no_allocation(write_plain):
+def test_a_wrong_size_in_the_archive_allocates_nothing(write_plain):
     packed = bytearray(zipped(b"2 2\nthe " + f(1, 2) + b"of " + f(3, 4), method=zipfile.ZIP_STORED))
     central = packed.rfind(b"PK\1\2")
-    struct.pack_into("<I", packed, central + 24, 0xFFFFFFF0)  # of the content
+    # The size of the content.
+    struct.pack_into("<I", packed, central + 24, 0xFFFFFFF0)
     path = write_plain(packed)
     tracemalloc.start()
     assert table_of(read_vectors(path)) == TABLE
@@ -180,7 +181,7 @@ def test_a_size_that_the_archive_makes_up_is_no_allocation(write_plain):
 
 
 @pytest.mark.parametrize("packing", PACKERS)
-def test_a_damaged_member_is_no_candidate_but_is_named_when_asked_for(write_plain, packing):
+def test_a_damaged_member_is_skipped_unless_it_is_named(write_plain, packing):
     inner = PACKERS[packing](TWO * 500)
     path = write_plain(zipped(**{"a.txt": TWO, "b.txt": inner[: len(inner) // 2] if packing != "plain" else b"?"}))
     assert table_of(read_vectors(path, ["the", "of"])) == TABLE
@@ -192,6 +193,6 @@ def test_an_empty_archive_has_no_member_to_name(tmp_path):
     with zipfile.ZipFile(tmp_path / "v.zip", "w"):
         pass
     with pytest.raises(
-        VectorFormatError, match="found 0 in a zip archive of 0 files; .* Get an archive that holds some"
+        VectorFormatError, match="found 0 in a zip archive of 0 files; .* Pass an archive that holds a file of vectors"
     ):
         read_vectors(tmp_path / "v.zip")

@@ -1,4 +1,4 @@
-"""Compression told by its first bytes, taken off twice at most, and its damage made one kind of error."""
+"""Compressions: recognized by their first bytes, at most two nested, with one kind of error for damage; first bytes."""
 
 import io
 import itertools
@@ -7,13 +7,15 @@ import pytest
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
-from splitembed.vectors.streams.compressions import Counted, damage_named, decompressed
+from splitembed.vectors.streams import compressions
+from splitembed.vectors.streams.compressions import Counted, damage_named, decompressed, read_head
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
 from tests.helpers.reference import table_of
 
 CONTENT = b"the 1 2\nof 3 4\n"
 
-GOLDEN = {  # by the tools themselves: gzip -9n, bzip2 -9, xz -9, zstd -19, zip -X
+# Written by the tools: gzip -9n, bzip2 -9, xz -9, zstd -19, zip -X.
+GOLDEN = {
     "gzip": "1f8b08000000000002032bc94855305430e2ca4f53305630e102001b089a3b0f000000",
     "bzip2": (
         "425a6839314159265359bc5a9c030000075980001040003c0003408400200021a069a0201a69a24d949019bdc3c5dc91"
@@ -68,7 +70,7 @@ class Slow(io.RawIOBase):
 
 
 @pytest.mark.parametrize("packing", PACKERS)
-def test_a_magic_number_that_comes_byte_by_byte(packing):
+def test_a_magic_number_read_byte_by_byte(packing):
     if packing != "zip":
         name, content = decompressed(Slow(PACKERS[packing](CONTENT)), "v")
         assert (name, content.read()) == ("" if packing == "plain" else packing, CONTENT)
@@ -80,7 +82,7 @@ def test_counted_bytes():
     assert counted.read(60) == b"" and counted.num_bytes == 100
 
 
-def test_the_fault_of_the_disk_is_no_damage():
+def test_an_error_of_the_disk_is_raised_as_it_is():
     with pytest.raises(OSError, match="Input/output"), damage_named("v", "gzip", 0):
         raise OSError(5, "Input/output error")
 
@@ -92,3 +94,25 @@ def test_damage_is_named_with_both_compressions_and_its_byte(write_plain, packin
     path = write_plain(PACKERS["gzip"](packed[: len(packed) // 2]))
     with pytest.raises(VectorFormatError, match=rf"{path}, byte \d+ after decompression: found {packing} in gzip data"):
         read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "num_bytes"),
+    [
+        (b"", 0),
+        (b"ab", 2),
+        (b"1234567\n", 8),
+        (b"1\n2\n5678", 8),
+        (b"1\n2\n56789", 8),
+        (b"x" * 15 + b"\n3\n\n.", 16),
+        (b"x" * 40, 32),
+    ],
+)
+def test_a_head_has_two_lines_unless_they_are_too_long(monkeypatch, content, num_bytes):
+    monkeypatch.setattr(compressions, "HEAD_BYTES", 8)
+    monkeypatch.setattr(compressions, "LONG_HEAD_BYTES", 32)
+    head, is_all = read_head(io.BytesIO(content))
+    if content.startswith(b"x" * 15):
+        assert head.count(b"\n") >= 2 or num_bytes == 32
+    assert content.startswith(head) and len(head) >= min(num_bytes, len(content))
+    assert not is_all or head == content

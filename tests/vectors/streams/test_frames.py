@@ -1,4 +1,4 @@
-"""Compressed frames: all that follow each other are read, padding is none, anything else is damage."""
+"""Compressed frames: concatenated frames are read, padding is skipped, other bytes are damage."""
 
 import bz2
 import io
@@ -16,13 +16,14 @@ from splitembed.vectors.streams.frames import Frames
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
 from tests.helpers.reference import table_of
 
-SKIPPABLE = b"\x5a\x2a\x4d\x18\x05\0\0\0hello"  # RFC 8878: a frame of 5 bytes that are nobody's content
+# RFC 8878: a frame of 5 bytes outside the content.
+SKIPPABLE = b"\x5a\x2a\x4d\x18\x05\0\0\0hello"
 TABLE = {"the": [1, 2], "of": [3, 4]}
 
 
 @pytest.mark.parametrize("packing", COMPRESSIONS)
 @pytest.mark.parametrize("end", [b"", bytes(4), bytes(200_000)])
-def test_frames_one_after_another_are_one(write_plain, packing, end):
+def test_concatenated_frames_are_one(write_plain, packing, end):
     pack = PACKERS[packing]
     content = pack(b"the 1 2\no") + pack(b"") + pack(b"f 3 4\n") + end
     assert table_of(read_vectors(write_plain(content))) == TABLE
@@ -38,9 +39,10 @@ def test_padding_between_frames(write_plain, packing):
 @pytest.mark.parametrize(
     "end", [b"x", b"more than a few bytes of something", PACKERS["plain"](b"the 1 2\n"), b"\0\0\0\1"]
 )
-def test_what_follows_and_is_no_frame_is_damage(write_plain, packing, end):
+def test_other_bytes_after_a_frame_are_damage(write_plain, packing, end):
     pack = PACKERS[packing]
-    for rest in (end, end + pack(b"of 3 4\n")):  # whose rows would be lost silently
+    # Otherwise the rows of the second frame would be lost silently.
+    for rest in (end, end + pack(b"of 3 4\n")):
         with pytest.raises(VectorFormatError, match=f"found {packing} data that is damaged or cut short"):
             read_vectors(write_plain(pack(b"the 1 2\n") + rest))
 
@@ -60,7 +62,7 @@ def test_a_frame_of_another_compression_is_damage(write_plain):
         zstandard.ZstdCompressor(write_checksum=True, write_content_size=False).compress(b"the 1 2\nof 3 4\n"),
     ],
 )
-def test_zstandard_as_tools_write_it(write_plain, content):
+def test_zstandard_frames_of_other_tools(write_plain, content):
     assert table_of(read_vectors(write_plain(content))) == TABLE
 
 
@@ -91,7 +93,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, write_plain, pac
 @pytest.mark.parametrize(
     ("packing", "most_bytes"), [("bzip2", 10_000_000), ("xz", 10_000_000), ("Zstandard", 80_000_000)]
 )
-def test_much_in_few_bytes_comes_in_pieces(packing, most_bytes):
+def test_highly_compressed_data_is_decompressed_in_pieces(packing, most_bytes):
     packed = PACKERS[packing](b"0" * 100_000_000)
     opener = {"bzip2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}.get(packing)
     file = io.BufferedReader(io.BytesIO(packed))

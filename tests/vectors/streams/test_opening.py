@@ -1,4 +1,4 @@
-"""Files opened by their content: every compression under every name, damage named, progress where it is wanted."""
+"""Opening files by their content: every compression under any name, damage, and progress bars."""
 
 import gzip
 import io
@@ -38,13 +38,13 @@ def test_X3_by_content_and_never_by_name(tmp_path, name, packing):
 
 
 @pytest.mark.parametrize("word", [b"BZh9", b"BZh91AY", b"\x1f", b"\xfd7z"])
-def test_a_word_that_begins_like_compressed_data(write_plain, word):
+def test_a_word_that_starts_like_compressed_data(write_plain, word):
     path = write_plain(word + b" 1 2\nof 3 4\n")
     assert list(read_vectors(path, ["of"]).words) == ["of"]
 
 
 @pytest.mark.parametrize("packing", COMPRESSIONS)
-def test_streams_one_after_another_are_one(write_plain, packing):
+def test_concatenated_streams_are_one(write_plain, packing):
     pack = PACKERS[packing]
     assert len(read_vectors(write_plain(pack(b"the 1 2\no") + pack(b"f 3 4\n")))) == 2
 
@@ -69,7 +69,7 @@ def test_compressed_data_that_is_damaged(write_plain, packing):
         read_vectors(write_plain(packed))
 
 
-def test_errors_of_the_system_stay_what_they_are(tmp_path):
+def test_errors_of_the_system_are_raised_as_they_are(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_vectors(tmp_path / "missing.txt")
     with pytest.raises(IsADirectoryError), open_stream(tmp_path):
@@ -97,7 +97,8 @@ def test_standard_input(write_plain, packing, is_file):
     path = write_plain(PACKERS[packing](BINARY))
     options = {"stdin": path.open("rb")} if is_file else {"input": path.read_bytes()}
     done = subprocess.run([sys.executable, "-c", READING], capture_output=True, check=False, **options)
-    if packing == "zip" and not is_file:  # its list of files stands at its end
+    # The list of files is at the end of a zip archive.
+    if packing == "zip" and not is_file:
         assert b"standard input: found a zip archive in a stream; expected a file" in done.stderr
         assert b"unzip -p" in done.stderr
     else:
@@ -106,7 +107,7 @@ def test_standard_input(write_plain, packing, is_file):
 
 def test_no_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected bytes of vectors\. Pass a path"):
+    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected an open file\. Pass a path"):
         read_vectors("-")
 
 
@@ -122,7 +123,7 @@ class OnlyRead:
 
 @pytest.mark.parametrize("packing", PACKERS)
 @pytest.mark.parametrize("content", [CONTENT, BINARY])
-def test_files_that_are_open_are_read_and_left_open(write_plain, packing, content):
+def test_open_files_are_read_and_left_open(write_plain, packing, content):
     path = write_plain(PACKERS[packing](content))
     with path.open("rb") as file, path.open("rb", buffering=0) as raw, tempfile.TemporaryFile() as temporary:
         temporary.write(path.read_bytes())
@@ -134,14 +135,15 @@ def test_files_that_are_open_are_read_and_left_open(write_plain, packing, conten
         assert len(read_vectors(OnlyRead(path.read_bytes()))) == 2
 
 
-def test_a_file_object_of_another_content_than_its_file(write_plain):
+def test_a_file_object_with_other_content_than_its_file(write_plain):
     records = b"".join(b"w%d " % number + f(0.5, 0.5) for number in range(1000))
     path = write_plain(gzip.compress(b"1000 2\n" + records))
-    with gzip.open(path, "rb") as file:  # its fileno is that of the compressed file
+    # Its fileno is that of the compressed file.
+    with gzip.open(path, "rb") as file:
         assert path.stat().st_size < 1000 * 9 and len(read_vectors(file)) == 1000
 
 
-def test_a_file_is_read_from_where_it_stands(write_plain):
+def test_a_file_is_read_from_its_position(write_plain):
     for start in (0, 1, 100):
         path = write_plain(b"#" * start + BINARY)
         with path.open("rb") as file, open_stream(file) as stream:
@@ -164,13 +166,13 @@ def test_a_file_that_was_opened_as_text(write_plain):
 
 
 @pytest.mark.parametrize("packing", ["plain", *COMPRESSIONS])
-def test_a_member_of_what_is_no_archive(write_plain, packing):
+def test_a_member_is_refused_without_an_archive(write_plain, packing):
     with pytest.raises(VectorFormatError, match=r"found no zip archive; expected one, because of member='v\.txt'"):
         read_vectors(write_plain(PACKERS[packing](CONTENT)), member="v.txt")
 
 
 @pytest.mark.parametrize("packing", PACKERS)
-def test_what_is_known_of_a_stream(write_plain, packing):
+def test_attributes_of_a_stream(write_plain, packing):
     path = write_plain(PACKERS[packing](CONTENT))
     with open_stream(path) as stream:
         assert stream.path == (f"{path}: vectors.txt" if packing == "zip" else str(path))
@@ -197,10 +199,10 @@ def test_progress_in_bytes_of_the_file(write_plain, monkeypatch, packing, is_ter
     path = write_plain(PACKERS[packing](long_content()))
     monkeypatch.setattr("sys.stderr", terminal := Terminal(is_terminal))
     read_vectors(path, progress=progress)
-    told = terminal.getvalue()
-    assert bool(told) == shown
+    output = terminal.getvalue()
+    assert bool(output) == shown
     if shown:
-        assert "vectors.txt: 100%" in told and f"{path.stat().st_size / 1000:.1f}k/" in told
+        assert "vectors.txt: 100%" in output and f"{path.stat().st_size / 1000:.1f}k/" in output
 
 
 def test_progress_in_bytes_of_a_member(write_plain, monkeypatch):
@@ -212,12 +214,12 @@ def test_progress_in_bytes_of_a_member(write_plain, monkeypatch):
     )
 
 
-def test_no_standard_error_no_progress(write_plain, monkeypatch):
+def test_no_progress_bar_without_standard_error(write_plain, monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     assert len(read_vectors(write_plain(CONTENT))) == 2
 
 
-def test_a_reading_that_is_left_closes_its_file(write_plain, monkeypatch):
+def test_an_abandoned_reading_closes_its_file(write_plain, monkeypatch):
     opened = []
     real_open = open
     monkeypatch.setattr(

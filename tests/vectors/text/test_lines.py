@@ -1,4 +1,4 @@
-"""Reading a few rows out of many: memory follows the vocabulary, and no line of a wanted word is passed over."""
+"""Reading some rows of many: memory follows the vocabulary, and every wanted line is found."""
 
 import tracemalloc
 
@@ -35,7 +35,8 @@ def test_M1_peak_memory_follows_the_vocabulary(large_file):
     assert vectors.words == [f"word{number}" for number in numbers]
     assert vectors.vectors.tobytes() == expected.tobytes()
     assert path.stat().st_size > 110_000_000
-    assert peak < 8_000_000  # bytes: the head, a few chunks and their line ends; the rows themselves are 20,000
+    # In bytes: the head, a few chunks and their line ends; the rows have 20,000 bytes.
+    assert peak < 8_000_000
 
 
 FIRST_FIELDS = [
@@ -45,7 +46,7 @@ FIRST_FIELDS = [
 
 
 @pytest.mark.parametrize("wanted", [*FIRST_FIELDS, "", "abcdefgh x", "x y", " "])
-def test_every_wanted_line_is_found_and_no_other(write, wanted):
+def test_exactly_the_wanted_lines_are_found(write, wanted):
     words = [*FIRST_FIELDS, "", "abcdefgh x", "x y", "x z", " ", "b", "abcdefghj"]
     content = "".join(f"{word} {number} 0.5\n" for number, word in enumerate(words))
     for separator in (" ", "\t"):
@@ -53,7 +54,7 @@ def test_every_wanted_line_is_found_and_no_other(write, wanted):
         assert table_of(read_vectors(path, [wanted], dim=2)) == {wanted: [words.index(wanted), 0.5]}
 
 
-def test_words_that_no_file_can_hold_match_nothing(write):
+def test_words_that_cannot_be_encoded_match_nothing(write):
     path = write(b"the 1 2\nof 3 4\n")
     assert read_vectors(path, ["\ud800", "of", "t\nhe", "\ud83d\ude00"]).words == ["of"]
 

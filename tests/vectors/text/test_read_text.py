@@ -1,4 +1,4 @@
-"""GloVe text, word2vec text, fastText .vec: faults that others met, as kinds, and any text against a slow parser."""
+"""GloVe text, word2vec text, fastText .vec: known kinds of faults, and any text against a slow parser."""
 
 import random
 import warnings
@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from splitembed.vectors.text import read_text as text
 from tests.helpers.reference import parse_text, same_table, table_of, texts
 
 BOM = b"\xef\xbb\xbf"
-LARGE = 3.4028235677973366e38  # the smallest float64 that float32 rounds to infinity
+# The smallest float64 that float32 rounds to infinity.
+LARGE = 3.4028235677973366e38
 
 
 def rows(**table):
@@ -61,7 +62,7 @@ def test_T2_first_line(write):
     assert both_ways(path) == rows(**{"at me@x.org": [0.5, 0.6]}, the=[0.1, 0.2], of=[0.3, 0.4])
 
 
-def test_T2_the_case_as_it_stands(write):
+def test_T2_two_lines(write):
     path = write(b"at me@x.org 0.5 0.6\nthe 0.1 0.2\n")
     assert both_ways(path) == rows(**{"at me@x.org": [0.5, 0.6]}, the=[0.1, 0.2])
 
@@ -69,7 +70,7 @@ def test_T2_the_case_as_it_stands(write):
 @pytest.mark.parametrize("count", [1, 2])
 def test_words_that_end_in_numbers_need_the_dim(write, count):
     path = write(b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
-    with pytest.raises(VectorFormatError, match=r"holds rows of dim 3; dim=2 was asked for"):
+    with pytest.raises(VectorFormatError, match=r": found rows of dim 3; expected dim=2"):
         read_vectors(path, dim=2)
     path = write(b"%d 2\n" % count + b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
     with pytest.raises(VectorFormatError, match=r"line 1: found a header of . rows of dim 2 above rows of dim 3"):
@@ -124,7 +125,7 @@ def test_H1_with_and_without_header(write, header):
 
 @pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999, 10**18 - 1])
 @pytest.mark.parametrize(("vocabulary", "kept"), [(None, 2), (["of"], 1), ([], 0)])
-def test_H2_a_header_that_counts_wrong(write, num_rows, vocabulary, kept):
+def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, kept):
     path = write(b"%d 2\nthe 0.1 0.2\nof 0.3 0.4\n" % num_rows)
     message = rf"header says {num_rows} rows, the file holds 2 \(first: line 1\)"
     with pytest.warns(VectorFileWarning, match=message) as caught:
@@ -135,12 +136,12 @@ def test_H2_a_header_that_counts_wrong(write, num_rows, vocabulary, kept):
         read_vectors(path, vocabulary, strict=True)
 
 
-def test_a_header_counts_lines_and_not_what_is_kept(write):
+def test_a_header_counts_all_lines(write):
     path = write(b"3 2\nthe 1 1\nof 2 2\nat 3 3\n")
     assert list(read_vectors(path, ["of"], strict=True).words) == ["of"]
 
 
-def test_a_header_of_another_dim_is_not_believed(write):
+def test_a_header_of_another_dim_is_refused(write):
     with pytest.raises(
         VectorFormatError, match=r"line 1: found a header of 1 rows of dim 99999999999 above rows of dim 2"
     ):
@@ -148,7 +149,7 @@ def test_a_header_of_another_dim_is_not_believed(write):
 
 
 @pytest.mark.parametrize("rows", [b"the 0.1\nof 0.2\n", b"the 0.1,0.2 0.3\nof 0.4,0.5 0.6\n", b"5 0.1\nof 0.2\n"])
-def test_a_header_is_not_taken_for_a_row(write, rows):
+def test_a_header_is_not_read_as_a_row(write, rows):
     with pytest.raises(VectorFormatError, match=r"line 1: found a header of 2 rows of dim 3 above rows of dim 1"):
         read_vectors(write(b"2 3\n" + rows))
 
@@ -169,16 +170,16 @@ def test_an_empty_table(write):
 
 @pytest.mark.parametrize("content", [b"2 2\n", b"2 2", b"2 2\n\n"])
 def test_a_header_alone(write, content):
-    with pytest.raises(VectorFormatError, match="line 1: found a header and nothing below it; expected 2 rows"):
+    with pytest.raises(VectorFormatError, match="line 1: found a header without rows; expected 2 rows"):
         read_vectors(write(content))
 
 
 @pytest.mark.parametrize("header", [b"", b"2 2\n"])
 @pytest.mark.parametrize("vocabulary", [None, ["the"], ["unheard"]])
 @pytest.mark.parametrize("dim", [1, 3])
-def test_H5_another_dim_than_asked_for(write, header, vocabulary, dim):
+def test_H5_another_dim_than_the_requested_one(write, header, vocabulary, dim):
     path = write(header + b"the 0.1 0.2\nof 0.3 0.4\n")
-    with pytest.raises(VectorFormatError, match=f"holds rows of dim 2; dim={dim} was asked for"):
+    with pytest.raises(VectorFormatError, match=f": found rows of dim 2; expected dim={dim}"):
         read_vectors(path, vocabulary, dim=dim)
     assert read_vectors(path, vocabulary, dim=2).dim == 2
 
@@ -204,7 +205,7 @@ def test_N3_values_that_are_not_finite(write, value):
         read_vectors(path, non_finite="zero", strict=True)
 
 
-def test_N3_the_case_as_it_stands(write):
+def test_N3_nan_and_infinity_in_one_row(write):
     path = write(b"bad nan inf\nthe 1 2\n")
     with pytest.warns(VectorFileWarning, match="replaced by 0: 2 "):
         assert table_of(read_vectors(path, non_finite="zero")) == rows(bad=[0, 0], the=[1, 2])
@@ -214,7 +215,7 @@ def test_the_largest_float32_is_finite(write):
     assert both_ways(write(b"the 3.4028235677973362e38 -3.4028234e38\n")) == rows(the=[3.4028235e38, -3.4028235e38])
 
 
-def test_N5_words_that_other_readers_take_for_values(write):
+def test_N5_words_that_other_readers_read_as_values(write):
     content = b'null 1 2\nNA 3 4\n" 5 6\nthe 7 8\nnan 9 1\n-inf 2 3\n# 4 5\n1_0 6 7\n'
     names = ["null", "NA", '"', "the", "nan", "-inf", "#", "1_0"]
     expected = [[1, 2], [3, 4], [5, 6], [7, 8], [9, 1], [2, 3], [4, 5], [6, 7]]
@@ -232,13 +233,13 @@ def test_N5_values_are_float32_of_float(write_plain, number):
 
 @pytest.mark.parametrize("field", [b"x", b"", b"1_0", b"0x1", b"1,5", b"1-2", b"\xd9\xa1", b"1\r", b"1\0", b"nan(0)"])
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_a_field_that_is_no_number(write, field, vocabulary):
+def test_a_field_that_is_not_a_number(write, field, vocabulary):
     path = write(b"2 3\nthe 1 2 3\nof 4 %s 6\n" % field)
     with pytest.raises(VectorFormatError) as caught:
         read_vectors(path, vocabulary)
     assert str(caught.value) == (
         f"{path}, line 3: found {field!r} as number 2 in the row of 'of'; expected a word and 3 numbers. "
-        "Mend that line, or take it out; or get the file again."
+        "Fix or remove that line, or download the file again."
     )
     assert list(read_vectors(path, ["the"]).words) == ["the"]
 
@@ -254,15 +255,15 @@ def test_a_row_with_too_few_numbers(write, row):
 
 
 @pytest.mark.parametrize("vocabulary", [None, ["the"], []])
-def test_a_last_row_that_is_cut_short_is_found_whatever_is_wanted(write, vocabulary):
+def test_a_last_row_that_is_cut_short_is_found_with_any_vocabulary(write, vocabulary):
     with pytest.raises(VectorFormatError, match="line 3: found 2 numbers"):
         read_vectors(write(b"the 1 2 3\nat 4 5 6\nof 7 8"), vocabulary)
 
 
-# Doubts
+# Warnings
 
 
-def test_Y1_the_first_of_two_wins(write):
+def test_Y1_the_first_of_two_duplicates_is_kept(write):
     path = write(b"3 2\nthe 1 1\nof 2 2\nthe 3 3\n")
     for vocabulary in (None, ["the", "of"]):
         with pytest.warns(VectorFileWarning) as caught:
@@ -270,15 +271,14 @@ def test_Y1_the_first_of_two_wins(write):
         assert table_of(vectors) == rows(the=[1, 1], of=[2, 2])
         assert len(caught) == 1
         assert str(caught[0].message) == (
-            f"{path}: words that came again, first row kept: 1 (first: line 4). "
-            "read_vectors(..., strict=True) refuses each."
+            f"{path}: duplicate words, first row kept: 1 (first: line 4). read_vectors(..., strict=True) refuses each."
         )
     assert list(read_vectors(path, ["of"]).words) == ["of"]
-    with pytest.raises(VectorFormatError, match="line 4: found words that came again"):
+    with pytest.raises(VectorFormatError, match="line 4: found duplicate words"):
         read_vectors(path, strict=True)
 
 
-def test_words_that_come_again_blocks_later(write_plain):
+def test_duplicates_in_later_blocks(write_plain):
     content = b"".join(b"w%d 1 %d\n" % (number % 900, number) for number in range(2000))
     with (
         mock.patch.object(text, "BATCH_BYTES", 100),
@@ -288,7 +288,7 @@ def test_words_that_come_again_blocks_later(write_plain):
     assert vectors.vectors[:, 1].tolist() == list(range(900))
 
 
-def test_words_that_are_not_utf8_are_kept_apart(write):
+def test_words_that_are_not_utf8_stay_distinct(write):
     path = write(b"\xd0\xbf\xd1 1 2\n\xd0\xbf\xd2 3 4\nok 5 6\n")
     bad = [b"\xd0\xbf\xd1".decode("utf-8", "surrogateescape"), b"\xd0\xbf\xd2".decode("utf-8", "surrogateescape")]
     for vocabulary in (None, [*bad, "ok"]):
@@ -312,18 +312,18 @@ def test_blank_lines(write, blank):
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \n", b"\n\n\n", b" "])
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_blank_lines_at_the_end_are_nothing(write, blank, vocabulary):
+def test_blank_lines_at_the_end_give_no_warning(write, blank, vocabulary):
     vectors = read_vectors(write(b"2 2\nthe 1 2\nof 3 4\n" + blank), vocabulary, strict=True)
     assert list(vectors.words) == (vocabulary or ["the", "of"])
 
 
-def test_all_doubts_are_told_at_once(write):
+def test_all_warnings_are_issued_as_one(write):
     path = write(b"9 2\nthe 1 nan\n\nof 3 4\nthe 5 6\n\xff 7 1e39\n")
     with pytest.warns(VectorFileWarning) as caught:
         read_vectors(path, non_finite="zero")
     assert len(caught) == 1
     assert str(caught[0].message) == (
-        f"{path}: words that came again, first row kept: 1 (first: line 5); "
+        f"{path}: duplicate words, first row kept: 1 (first: line 5); "
         "words that are not valid UTF-8, kept with their bytes escaped: 1 (first: line 6); "
         "values that are not finite, replaced by 0: 2 (first: line 2); "
         "blank lines, skipped: 1 (first: line 3); "
@@ -355,7 +355,7 @@ def path(tmp_path_factory):
 
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 40), st.integers(1, 60), st.sampled_from([b"first", b"header"]))
-def test_any_text_in_any_chunks_is_what_a_slow_parser_reads(path, data, dim, chunk, batch, start):
+def test_any_text_in_any_chunks_against_a_slow_parser(path, data, dim, chunk, batch, start):
     content = data.draw(texts(dim))
     if start == b"header":
         expected, content = parse_text(content, dim), b"%d %d\n" % (content.count(b"\n"), dim) + content
@@ -365,7 +365,7 @@ def test_any_text_in_any_chunks_is_what_a_slow_parser_reads(path, data, dim, chu
     path.write_bytes(content)
     wanted = data.draw(st.lists(st.sampled_from(sorted(expected))))
     with (
-        mock.patch.object(streams, "CHUNK_BYTES", chunk),
+        mock.patch.object(compressions, "CHUNK_BYTES", chunk),
         mock.patch.object(text, "BATCH_BYTES", batch),
         warnings.catch_warnings(),
     ):
@@ -378,7 +378,7 @@ def test_any_text_in_any_chunks_is_what_a_slow_parser_reads(path, data, dim, chu
     assert [word for block in blocks for word in block.words] == list(expected)
 
 
-def test_a_large_file_is_what_a_slow_parser_reads(write_plain):
+def test_a_large_file_against_a_slow_parser(write_plain):
     generator = random.Random(0)
     lines = []
     for number in range(3000):
@@ -388,7 +388,7 @@ def test_a_large_file_is_what_a_slow_parser_reads(write_plain):
     expected = parse_text(content, 20)
     wanted = [f"word{number}" for number in range(0, 6000, 7)]
     path = write_plain(content)
-    with mock.patch.object(streams, "CHUNK_BYTES", 10_000):
+    with mock.patch.object(compressions, "CHUNK_BYTES", 10_000):
         assert same_table(read_vectors(path), expected, 20)
         assert same_table(read_vectors(path, wanted), {word: expected[word] for word in wanted if word in expected}, 20)
 
@@ -402,15 +402,15 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(write_plain):
 
 @pytest.mark.parametrize("joint", [b"", b" ", b"\r", b"\t"])
 @pytest.mark.parametrize("vocabulary", [None, ["the"]])
-def test_a_lost_line_end_is_told(write, joint, vocabulary):
+def test_a_lost_line_end_gives_a_warning(write, joint, vocabulary):
     path = write(b"a 1 2 3\nthe 1 2 3" + joint + b"of 4 5 6\nb 7 8 9\n")
-    told = r"lines that hold the numbers of two rows, read as one: 1 \(first: line 2\)"
-    with pytest.warns(VectorFileWarning, match=told):
+    message = r"lines that hold the numbers of two rows, read as one: 1 \(first: line 2\)"
+    with pytest.warns(VectorFileWarning, match=message):
         assert "the" not in read_vectors(path, vocabulary).words
     with pytest.raises(VectorFormatError, match="line 2: found lines that hold the numbers of two rows"):
         read_vectors(path, vocabulary, strict=True)
 
 
-def test_a_word_of_some_numbers_is_no_lost_line_end(write):
+def test_a_word_of_some_numbers_gives_no_warning(write):
     content = b"of 1 2 and a great many others 0.5 0.25 1.5 2.5\nthe 0.5 0.25 1.5 2.5\n"
     assert read_vectors(write(content), strict=True).words == ["of 1 2 and a great many others", "the"]

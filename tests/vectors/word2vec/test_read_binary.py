@@ -1,4 +1,4 @@
-"""word2vec binary: records wherever they lie, words of any bytes, and damage named by its byte."""
+"""word2vec binary: records in any chunks, words of any bytes, and damage named by its byte."""
 
 import warnings
 from unittest import mock
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
-from splitembed.vectors.streams import opening as streams
+from splitembed.vectors.streams import compressions
 from tests.helpers.reference import f, same_table, table_of
 
 LF = pytest.mark.parametrize("end", [b"\n", b""])
@@ -68,28 +68,29 @@ def test_nothing_is_stripped_from_a_word(write, word):
 @LF
 @pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999])
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_H2_a_header_that_counts_wrong(write, num_rows, vocabulary, end):
+def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, end):
     path = write(b"%d 2\n" % num_rows + records(end, **TABLE))
     with pytest.warns(VectorFileWarning, match=f"header says {num_rows} rows, the file holds 2"):
         vectors = read_vectors(path, vocabulary)
     assert table_of(vectors) == (TABLE if vocabulary is None else {"of": [3, 4]})
 
 
-def test_H5_another_dim_than_asked_for(write):
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+def test_H5_another_dim_than_the_requested_one(write):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         read_vectors(write(b"2 2\n" + records(b"", **TABLE)), dim=3)
 
 
 @pytest.mark.parametrize("dim", [99_999_999_999, 1 << 25, 0])
-def test_a_header_is_never_trusted_with_an_allocation(write, dim):
+def test_a_damaged_header_allocates_nothing(write, dim):
     path = write(b"1 %d\n" % dim + records(b"", **TABLE))
-    with pytest.raises(VectorFormatError, match=rf"byte 0: found a header that says dim {dim}, {4 * dim} bytes a row"):
+    with pytest.raises(VectorFormatError, match=rf"byte 0: found dim {dim} in the header, {4 * dim} bytes a row"):
         read_vectors(path)
 
 
 def test_a_row_longer_than_the_file(write):
-    message = "a header that says dim 1000, 4000 bytes a row|the last 23 bytes, a record that is cut short"
-    with pytest.raises(VectorFormatError, match=message):  # a compressed file does not say how long it is
+    message = "dim 1000 in the header, 4000 bytes a row|23 bytes of a record at the end"
+    # The size of a compressed file is unknown.
+    with pytest.raises(VectorFormatError, match=message):
         read_vectors(write(b"1 1000\n" + records(b"", **TABLE)))
 
 
@@ -99,12 +100,12 @@ def test_a_row_longer_than_the_file(write):
 def test_a_record_that_is_cut_short(write, vocabulary, end, num_lost):
     content = (b"2 2\n" + records(end, **TABLE)).removesuffix(end)[:-num_lost]
     second = 4 + 12 + len(end)
-    message = rf"byte {second}: found the last {len(content) - second} bytes, .* 8 bytes, float32 x 2"
+    message = rf"byte {second}: found {len(content) - second} bytes of a record at the end; .* 8 bytes, float32 x 2"
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(write(content), vocabulary)
 
 
-def test_a_record_without_the_line_feed_that_the_first_ones_have(write):
+def test_a_record_without_a_line_feed_after_records_with_one(write):
     many = records(b"\n", **{f"word{number}": [0.1, number] for number in range(100_000)})
     with pytest.raises(VectorFormatError, match=r"byte \d{7}: found b'o' after a record, not LF"):
         read_vectors(write(b"100002 2\n" + many + records(b"", **TABLE)))
@@ -126,11 +127,9 @@ def test_N3_values_that_are_not_finite(write, value):
         assert table_of(read_vectors(path, non_finite="zero")) == {"the": [1, 2], "bad": [5, 0], "of": [3, 4]}
 
 
-def test_Y1_the_first_of_two_wins(write):
+def test_Y1_the_first_of_two_duplicates_is_kept(write):
     path = write(b"3 2\n" + records(b"\n", **TABLE) + records(b"\n", the=[5, 6]))
-    with pytest.warns(
-        VectorFileWarning, match=r": words that came again, first row kept: 1 \(first: byte 29\)\. read_"
-    ):
+    with pytest.warns(VectorFileWarning, match=r": duplicate words, first row kept: 1 \(first: byte 29\)\. read_"):
         assert table_of(read_vectors(path)) == TABLE
 
 
@@ -152,14 +151,16 @@ def path(tmp_path_factory):
 @given(tables(), st.integers(1, 40), st.sampled_from([b"\n", b""]), st.data())
 def test_write_then_read_is_the_identity_in_any_chunks(path, table, chunk, end, data):
     dim, rows = table
-    rows[b"last"] = [np.float32(1.1)] * dim  # a row that is no text
+    # A row that is not text.
+    rows[b"last"] = [np.float32(1.1)] * dim
     content = b"%d %d\n" % (len(rows), dim) + b"".join(word + b" " + f(*row) + end for word, row in rows.items())
     path.write_bytes(content)
     expected = {word.decode("utf-8", "surrogateescape"): row for word, row in rows.items()}
     wanted = data.draw(st.lists(st.sampled_from(sorted(expected))))
-    with mock.patch.object(streams, "CHUNK_BYTES", chunk), warnings.catch_warnings():
+    with mock.patch.object(compressions, "CHUNK_BYTES", chunk), warnings.catch_warnings():
         warnings.simplefilter("ignore", VectorFileWarning)
-        options = {"format": "word2vec-binary-float32"}  # which random words and numbers would not bear out
+        # Random words and numbers would not show the dtype.
+        options = {"format": "word2vec-binary-float32"}
         vectors = read_vectors(path, **options)
         chosen = read_vectors(path, wanted, **options)
         blocks = list(iter_vectors(path, **options))

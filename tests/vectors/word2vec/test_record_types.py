@@ -1,4 +1,4 @@
-"""The dtype of word2vec binary, found from where the words are; write then find is the identity."""
+"""The dtype of word2vec binary is found from the positions of the words."""
 
 import struct
 
@@ -23,7 +23,8 @@ def test_the_dtype_is_found(dtype, end, dim, kind, is_all):
     rows = np.random.default_rng(0).normal(0, 0.4, (300, dim))
     rows = {
         "normal": rows,
-        "float16": rows.astype(np.float16),  # in a wider dtype: many bytes are zero
+        # In a wider dtype, many bytes are zero.
+        "float16": rows.astype(np.float16),
         "quarters": np.round(4 * rows) / 4,
         "zeros": np.where(rows > 0.8, rows, 0),
         "small": rows / 1000,
@@ -44,7 +45,7 @@ def test_the_dtype_is_found(dtype, end, dim, kind, is_all):
     st.sampled_from([b"", b"\n"]),
     st.integers(0, 2**32 - 1),
 )
-def test_of_whole_files_it_is_found(dtype, dim, words, end, seed):
+def test_the_dtype_of_whole_files_is_found(dtype, dim, words, end, seed):
     rows = np.random.default_rng(seed).normal(0, 0.4, (len(words), dim)).astype(dtype)
     assert find_dtype(encode([word.encode() for word in words], rows, end), True, dim, len(words)) == dtype
 
@@ -55,7 +56,7 @@ def test_of_whole_files_it_is_found(dtype, dim, words, end, seed):
     st.integers(1, 4),
     st.data(),
 )
-def test_a_dtype_that_is_asked_for_is_believed_if_the_records_end_with_the_file(dtype, words, dim, data):
+def test_a_requested_dtype_is_accepted_if_the_records_end_with_the_file(dtype, words, dim, data):
     values = data.draw(st.lists(st.floats(), min_size=dim * len(words), max_size=dim * len(words)))
     words = [word.replace(b" ", b"").replace(b"\n", b"") for word in words]
     with np.errstate(over="ignore"):
@@ -63,18 +64,19 @@ def test_a_dtype_that_is_asked_for_is_believed_if_the_records_end_with_the_file(
     assert find_dtype(records, True, dim, len(words), (dtype,)) == dtype
 
 
-def test_words_of_another_encoding_and_odd_values():
+def test_words_of_another_encoding_and_unusual_values():
     words = [f"\u0441\u043b\u043e\u0432\u043e{number}".encode("cp1251") for number in range(50)]
     rows = np.random.default_rng(0).normal(0, 0.4, (50, 30)).astype(np.float32)
     assert find_dtype(encode(words, rows), False, 30, 50) == "float32"
-    assert find_dtype(encode(words, rows.astype(np.float16)), False, 30, 50) is None  # whoever knows may say so
+    # The dtype can be passed.
+    assert find_dtype(encode(words, rows.astype(np.float16)), False, 30, 50) is None
     assert find_dtype(encode(words, rows.astype(np.float16)), False, 30, 50, ("float16",)) == "float16"
     words = [b"word%d" % number for number in range(50)]
     assert find_dtype(encode(words, rows * np.float32(1e30)), False, 30, 50) is None
     assert find_dtype(encode(words, rows * np.float32(1e30)), False, 30, 50, ("float32",)) == "float32"
 
 
-def test_of_one_record_the_usual_dtype_alone_is_believed():
+def test_only_the_usual_dtype_is_accepted_for_one_record():
     row = struct.pack("<4f", 0.1, 0.2, 0.3, 0.4)
     assert find_dtype(b"the " + row, True, 4, 1) == "float32"
     assert find_dtype(b"the " + row, True, 8, 1) is None
@@ -82,12 +84,12 @@ def test_of_one_record_the_usual_dtype_alone_is_believed():
     assert find_dtype(b"the " + row[:9], True, 4, 1) is None
 
 
-def test_where_not_one_record_is_whole_the_reader_says_so():
+def test_without_a_whole_record_the_usual_dtype_is_returned():
     assert find_dtype(b"the " + bytes(100), False, 1000, 5) == "float32"
     assert find_dtype(b"", True, 2, 5) == "float32"
 
 
-def test_bytes_without_words_bear_out_nothing():
+def test_bytes_without_words_fit_no_dtype():
     noise = np.random.default_rng(0).integers(0, 256, 100_000).astype(np.uint8).tobytes()
     for is_all in (True, False):
         assert find_dtype(noise, is_all, 50, 500) is None

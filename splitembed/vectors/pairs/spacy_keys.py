@@ -1,7 +1,7 @@
-"""How spaCy names strings: strings enter; their 64-bit keys leave.
+"""The 64-bit keys by which spaCy names strings.
 
 A key is MurmurHash64A of the UTF-8 bytes with seed 1 (Appleby, MurmurHash2, 2008; spaCy, `strings.pyx`). A few hundred
-strings that are names in spaCy itself, "root" and "number" among them, have small numbers instead (`symbols.pyx`).
+symbols of spaCy, such as "root" and "number", have small numbers instead (`symbols.pyx`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ _LABELS = """
     partmod pcomp pobj poss possessive preconj prep prt punct quantmod relcl rcmod root xcomp acl ENT_KB_ID MORPH ENT_ID
     IDX _
 """
-SYMBOLS = (  # the place of each is its key
+# The index of each is its key.
+SYMBOLS = (
     *("", *_FLAGS.split(), *(f"FLAG{number}" for number in range(19, 64))),
     *(*_ATTRIBUTES.split(), *(f"DEPRECATED{number:03}" for number in range(1, 277))),
     *_LABELS.split(),
@@ -37,7 +38,7 @@ _SHIFT = np.uint64(47)
 
 
 def keys_of(strings: Sequence[str]) -> NDArray[np.uint64]:
-    """Computes the keys of strings.
+    """Return the keys of strings.
 
     >>> keys_of(["the", "root", ""]).tolist()
     [7425985699627899538, 449, 0]
@@ -53,17 +54,18 @@ def keys_of(strings: Sequence[str]) -> NDArray[np.uint64]:
     raw = b"".join(encoded)
     starts = np.cumsum(lengths) - lengths
     keys = np.empty(len(encoded), np.uint64)
-    for length in np.unique(lengths).tolist():  # strings of one length are hashed together
-        places = np.flatnonzero(lengths == length)
-        keys[places] = _hash(raw, starts[places], length)
-    for place, string in enumerate(strings):
+    # Strings of one length are hashed together.
+    for length in np.unique(lengths).tolist():
+        indices = np.flatnonzero(lengths == length)
+        keys[indices] = _hash(raw, starts[indices], length)
+    for index, string in enumerate(strings):
         if string in _KEY_OF_SYMBOL:
-            keys[place] = _KEY_OF_SYMBOL[string]
+            keys[index] = _KEY_OF_SYMBOL[string]
     return keys
 
 
 def _hash(raw: bytes, starts: NDArray[np.int64], length: int) -> NDArray[np.uint64]:
-    """MurmurHash64A of the `length` bytes from each start."""
+    """Return MurmurHash64A of the `length` bytes from each start."""
     words = _words(raw, starts, length)
     num_whole = length // 8
     hashes = np.full(len(starts), _SEED ^ (length * int(_FACTOR) & 0xFFFFFFFFFFFFFFFF), np.uint64)
@@ -72,14 +74,15 @@ def _hash(raw: bytes, starts: NDArray[np.int64], length: int) -> NDArray[np.uint
             mixed = words[:, index] * _FACTOR
             hashes ^= (mixed ^ (mixed >> _SHIFT)) * _FACTOR
         else:
-            hashes ^= words[:, index]  # the last one to seven bytes
+            # The last one to seven bytes.
+            hashes ^= words[:, index]
         hashes *= _FACTOR
     hashes = (hashes ^ (hashes >> _SHIFT)) * _FACTOR
     return hashes ^ (hashes >> _SHIFT)
 
 
 def _words(raw: bytes, starts: NDArray[np.int64], length: int) -> NDArray[np.uint64]:
-    """The bytes as little-endian words of eight, the last one filled up with zeros."""
+    """Return the bytes as little-endian words of eight, the last one padded with zeros."""
     padded = np.zeros((len(starts), -(-length // 8) * 8), np.uint8)
     if length:
         windows: NDArray[np.void] = np.ndarray((len(raw) - length + 1,), f"V{length}", raw, strides=(1,))

@@ -1,4 +1,4 @@
-"""Tokens in id order, and ids without strings: row i belongs to token i."""
+"""Lists of tokens, ids without strings, and the checks that all sources share."""
 
 import enum
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import TokenIdError, UnknownTokenError, VocabularyError
 from splitembed.vocabulary import read_vocabulary
+from splitembed.vocabulary.tokens import SourceTokens, as_text, check_distinct, check_writable, with_defaults
 from splitembed.words import Words, pack_words
 
 TOKENS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), min_size=1, max_size=12, unique=True)
@@ -16,6 +17,45 @@ TOKENS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
 
 class Spelling(str, enum.Enum):
     RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "given", "expected"),
+    [
+        (("", "a"), {}, SourceTokens(("", "a"), 0, None)),
+        (("a", "", "[UNK]"), {}, SourceTokens(("a", "", "[UNK]"), None, 2)),
+        (("", "[UNK]"), {"padding": 1, "unknown": 0}, SourceTokens(("", "[UNK]"), 1, 0)),
+        (("a", "b"), {"slots": frozenset([1])}, SourceTokens(("a", "b"), None, None, frozenset([1]))),
+    ],
+)
+def test_defaults_of_padding_and_unknown(tokens, given, expected):
+    assert with_defaults(tokens, **given) == expected
+
+
+def test_an_empty_vocabulary_is_refused():
+    with pytest.raises(VocabularyError, match="The vocabulary is empty. Pass at least one token"):
+        with_defaults(())
+
+
+def test_tokens_must_be_str():
+    assert as_text(["a", ""]) == ("a", "")
+    with pytest.raises(
+        VocabularyError, match="Tokens must be str. Received: None of type NoneType at position 1. For ids"
+    ):
+        as_text(["a", None])
+
+
+@pytest.mark.parametrize("token", ["\ud800", "a\udcc3\udca9"])
+def test_text_that_cannot_be_saved_is_refused(token):
+    check_writable(["a", "\udcff", "é"])
+    with pytest.raises(VocabularyError, match="The word "):
+        check_writable(["a", token])
+
+
+def test_a_duplicate_is_named_with_both_positions():
+    check_distinct(["a", "A", "á"], "id", first=0)
+    with pytest.raises(VocabularyError, match="^{}, line 4: found the token 'b' of line 2 again; .* Remove one"):
+        check_distinct(["a", "b", "c", "b", "b"], "line", first=1, source="{}, ")
 
 
 @given(TOKENS)
@@ -73,13 +113,13 @@ def test_padding_and_unknown_of_ids_without_strings():
     assert (vocabulary.padding, vocabulary.unknown, vocabulary.reserved) == (0, 2, {0, 2})
     with pytest.raises(TokenIdError, match="Token id 3 is out of range"):
         read_vocabulary(3, padding=3)
-    with pytest.raises(UnknownTokenError, match="Token '0' cannot be looked up, as there is no vocabulary"):
+    with pytest.raises(UnknownTokenError, match="Token '0' cannot be looked up, because there is no vocabulary"):
         read_vocabulary(3, padding="0")
 
 
-def test_digits_name_no_ids_where_ids_have_no_strings():
+def test_digits_are_not_tokens_of_ids_without_strings():
     assert read_vocabulary(["0", "1"]).ids(["1"]).tolist() == [1]
-    with pytest.raises(UnknownTokenError, match="Token '1' cannot be looked up, as there is no vocabulary"):
+    with pytest.raises(UnknownTokenError, match="Token '1' cannot be looked up, because there is no vocabulary"):
         read_vocabulary(2).ids(["1"])
 
 
@@ -95,7 +135,10 @@ def test_digits_name_no_ids_where_ids_have_no_strings():
         (range(1, 4), r"a range that starts at 0, with step 1. Received: range\(1, 4\)"),
         (range(0, 4, 2), r"Received: range\(0, 4, 2\)"),
         (range(3, 0, -1), r"Received: range\(3, 0, -1\)"),
-        ([0, 1, 2], r"Received: 0 of type int at place 0; for ids without strings pass their number, such as read_voc"),
+        (
+            [0, 1, 2],
+            r"Received: 0 of type int at position 0. For ids without strings pass their number, such as read",
+        ),
     ],
 )
 def test_refused_ids_without_strings(source, message):

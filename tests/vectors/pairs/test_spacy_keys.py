@@ -1,11 +1,11 @@
-"""spaCy's keys: against literals from spaCy 3.8, against MurmurHash64A written out, and against spaCy where it is."""
+"""spaCy's keys: against literals from spaCy 3.8, a plain MurmurHash64A, and spaCy if it is installed."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed.vectors.pairs.spacy_strings import SYMBOLS, keys_of
+from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
 
 GOLDEN = {
     "": 0,
@@ -22,7 +22,7 @@ GOLDEN = {
 
 
 def murmur_hash(raw: bytes) -> int:
-    """MurmurHash64A with seed 1, byte by byte as its author wrote it."""
+    """Return MurmurHash64A with seed 1, byte by byte as in the paper."""
     factor, mask = 0xC6A4A7935BD1E995, (1 << 64) - 1
     result = 1 ^ (len(raw) * factor & mask)
     for start in range(0, len(raw) - 7, 8):

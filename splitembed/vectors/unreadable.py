@@ -1,23 +1,27 @@
-"""Formats that are recognised but not read: the first bytes of a file enter; its real name and the next step leave."""
+"""Sources that cannot be read here: formats that are recognised but not supported, and libraries that are missing."""
 
+import importlib
 import re
 from collections.abc import Callable
+from types import ModuleType
 from typing import NamedTuple
 
 from splitembed.errors import VectorFormatError
 
 
 class Foreign(NamedTuple):
-    """A format that the readers of vectors do not read."""
+    """A format that is recognised, but not read."""
 
-    pattern: bytes  # matched at the first byte
+    # Matched at the first byte.
+    pattern: bytes
     name: str
     advice: str
 
 
-ZIP = rb"PK(\x03\x04|\x05\x06|\x07\x08)"  # of the first file, of an empty archive, of one in parts
+# The marks of the first file, of an empty archive, and of one in parts.
+ZIP = rb"PK(\x03\x04|\x05\x06|\x07\x08)"
 
-_LOAD = "Load it, if you trust it, with what wrote it (a .kv file: gensim's KeyedVectors.load), and pass the object."
+_LOAD = "If you trust it, load it with its library (a .kv file: gensim's KeyedVectors.load), and pass the object."
 _UNPACK = "Unpack it, and pass the file of vectors inside."
 _DECOMPRESS = "Decompress it first, and pass the file itself."
 _CONVERT = "Load it with a library that reads it, and pass (words, matrix)."
@@ -55,7 +59,7 @@ TEXT = (
     Foreign(rb"%PDF", "a PDF document", "Download the file of vectors itself."),
 )
 
-# By the names of their members: formats that are zip archives.
+# Formats that are zip archives, recognised by the names of their members.
 ARCHIVES: tuple[tuple[Callable[[set[str]], bool], Foreign], ...] = (
     (
         lambda names: bool(names) and all(name.endswith(".npy") for name in names),
@@ -74,7 +78,7 @@ ARCHIVES: tuple[tuple[Callable[[set[str]], bool], Foreign], ...] = (
 
 
 def name_foreign(head: bytes, formats: tuple[Foreign, ...]) -> Foreign | None:
-    r"""Names the format that a file's first bytes belong to.
+    r"""Return the unsupported format of a file with these first bytes.
 
     >>> name_foreign(b"\x93NUMPY\x01\0", BINARY).name
     'a NumPy .npy array, which holds no words,'
@@ -83,16 +87,16 @@ def name_foreign(head: bytes, formats: tuple[Foreign, ...]) -> Foreign | None:
 
     Args:
         head: the first bytes, decompressed.
-        formats: `BINARY`, whose marks no text begins with, or `TEXT`, whose marks are also words.
+        formats: `BINARY`, with marks that start no text, or `TEXT`, with marks that may also be words.
 
     Returns:
-        The first format that fits, or None.
+        The first format that matches, or None.
     """
     return next((each for each in formats if re.match(each.pattern, head)), None)
 
 
 def refusal(path: str, foreign: Foreign) -> VectorFormatError:
-    """Makes the error that names a foreign format.
+    """Return the error that names an unsupported format.
 
     >>> str(refusal("v.bin", BINARY[0]))[:63]
     'v.bin: found a pickle, which can run any code when it is loaded'
@@ -101,3 +105,31 @@ def refusal(path: str, foreign: Foreign) -> VectorFormatError:
         f"{path}: found {foreign.name}; expected text (GloVe, word2vec, fastText .vec), word2vec binary or fastText "
         f".bin. {foreign.advice}"
     )
+
+
+def load_library(name: str, source: str, extra: str) -> ModuleType:
+    """Import a library that comes with an extra.
+
+    >>> load_library("json", "words.json", "example").__name__
+    'json'
+
+    Args:
+        name: name of the module.
+        source: name of the source that needs it, for the message.
+        extra: the extra of splitembed that installs it.
+
+    Returns:
+        The module.
+
+    Raises:
+        ImportError: the library is not installed. The message names the source, the library and the extra.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        library = name.partition(".")[0]
+        raise ImportError(
+            f"{source} is read with the library {library}, which is not installed ({error}). Run "
+            f'`pip install "splitembed[{extra}]"`.',
+            name=library,
+        ) from error

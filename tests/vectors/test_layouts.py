@@ -10,7 +10,7 @@ from tests.helpers.reference import f
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\r\n \n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
 def test_an_empty_file(write, content):
-    with pytest.raises(VectorFormatError, match=r"is empty \(\d bytes\); expected rows"):
+    with pytest.raises(VectorFormatError, match=r"found an empty file \(\d bytes\); expected rows"):
         read_vectors(write(content))
 
 
@@ -18,20 +18,26 @@ def test_an_empty_file(write, content):
     "content",
     [b"the quick brown fox\n", b"the\nof\nand\n", b"the,0.1,0.2\n", b"\0" * 100, b"2 2\nthe quick\nbrown fox\n", b"x"],
 )
-def test_what_has_no_name(write, content):
+def test_unknown_content_is_refused(write, content):
     with pytest.raises(
         VectorFormatError, match=r"found no rows of vectors; it starts with b'.*Expected lines of a word"
     ):
         read_vectors(write(content))
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_word2vec_binary_of_integer_words_is_recognised(write, end):
+    records = b"".join(b"%d " % number + bytes(12) + end for number in range(2))
+    assert read_vectors(write(b"2 3\n" + records)).words == ["0", "1"]
+
+
 def test_format_refuses_the_other(write):
     path = write(b"2 2\nthe 0.1 0.2\nof 0.3 0.4\n")
     assert len(read_vectors(path, format="text")) == 2
-    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary, as asked for"):
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary, because of format="):
         read_vectors(path, format="word2vec-binary")
     path = write(b"2 2\nthe " + f(1, 2) + b"of " + f(3, 4))
-    with pytest.raises(VectorFormatError, match="found word2vec-binary; expected text, as asked for"):
+    with pytest.raises(VectorFormatError, match="found word2vec-binary; expected text, because of format="):
         read_vectors(path, format="text")
 
 
@@ -47,8 +53,8 @@ def test_format_word2vec_binary_takes_records_that_look_like_words(write):
 def test_an_unknown_format_is_refused(write):
     with pytest.raises(
         VectorFormatError,
-        match=r"`format` must be one of auto, text, word2vec-binary, word2vec-binary-float32, word2vec-binary-float16, "
-        r"word2vec-binary-float64, fasttext-bin\. Received: 'glove'",
+        match=r"`format` must be one of auto, fasttext-bin, word2vec-binary, text, word2vec-binary-float32, "
+        r"word2vec-binary-float16, word2vec-binary-float64\. Received: 'glove'",
     ):
         read_vectors(write(b"the 1 2\n"), format="glove")
 
@@ -78,14 +84,15 @@ def test_the_larger_of_two_dims_is_taken_so_that_no_row_is_misread(write):
 def test_format_names_the_numbers_of_word2vec_binary(write):
     content = b"1 4\nthe " + np.array([1, 2, 3, 4], np.float16).tobytes()
     with pytest.raises(
-        VectorFormatError, match=r'a header of 1 rows of dim 4 that the records .* pass format="word2vec'
+        VectorFormatError, match=r'a header of 1 rows of dim 4 that does not agree with .* pass format="word2vec'
     ):
-        read_vectors(write(content))  # of one record half is a record too
+        # Half of one record is a record, too.
+        read_vectors(write(content))
     assert read_vectors(write(content), format="word2vec-binary-float16").vectors.tolist() == [[1, 2, 3, 4]]
     for other in ("word2vec-binary-float32", "word2vec-binary-float64", "word2vec-binary"):
         with pytest.raises(VectorFormatError):
             read_vectors(write(content), format=other)
-    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary-float64, as asked for"):
+    with pytest.raises(VectorFormatError, match="found text; expected word2vec-binary-float64, because of"):
         read_vectors(write(b"1 2\nthe 1 2\n"), format="word2vec-binary-float64")
 
 
@@ -95,7 +102,7 @@ def test_format_names_the_numbers_of_word2vec_binary(write):
 def test_a_header_of_another_dim_is_not_borne_out_by_binary_records(write, dtype, end, says):
     rows = np.random.default_rng(0).normal(0, 0.4, (50, 30)).astype(dtype)
     records = b"".join(b"word%d " % number + row.tobytes() + end for number, row in enumerate(rows))
-    with pytest.raises(VectorFormatError, match=r"do not bear out|cut short|found nan"):
+    with pytest.raises(VectorFormatError, match=r"does not agree|cut short|found nan"):
         read_vectors(write(b"50 %d\n" % says + records))
     assert read_vectors(write(b"50 30\n" + records)).vectors.tobytes() == rows.astype(np.float32).tobytes()
 

@@ -1,9 +1,10 @@
-"""What is refused, in every compression, under its real name and with the next step."""
+"""Unreadable sources: each unsupported format is refused by name with the next step."""
 
 import io
 import json
 import pickle
 import sqlite3
+import sys
 import tarfile
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
+from splitembed.vectors.unreadable import load_library
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
 
 
@@ -56,6 +58,7 @@ FOREIGN = {
     "an HDF5 file": (b"\x89HDF\r\n\x1a\n" + bytes(88), "Decompress it first"),
     "a safetensors file": (b"\x40\0\0\0\0\0\0\0" + b'{"weight":{"dtype":"F32"}}', "Decompress it first"),
 }
+# A plain file of these formats has words beside it, or is refused by its own reader.
 READ_BY_PATH = {"a NumPy .npy array", "an HDF5 file", "a safetensors file"}
 
 
@@ -63,7 +66,7 @@ READ_BY_PATH = {"a NumPy .npy array", "an HDF5 file", "a safetensors file"}
 def test_B5_H6_a_foreign_format_is_refused_by_its_name(deliver, name):
     content, next_step = FOREIGN[name]
     source = deliver(content)
-    if deliver.packing == "plain" and name in READ_BY_PATH:
+    if name in READ_BY_PATH:
         source = io.BytesIO(content)
     with pytest.raises(VectorFormatError) as caught:
         read_vectors(source)
@@ -72,21 +75,21 @@ def test_B5_H6_a_foreign_format_is_refused_by_its_name(deliver, name):
 
 
 @pytest.mark.parametrize("format", ["text", "word2vec-binary", "word2vec-binary-float16", "fasttext-bin"])
-def test_whatever_is_asked_for(tmp_path, format):  # noqa: A002
+def test_a_foreign_format_is_refused_for_every_value_of_format(tmp_path, format):  # noqa: A002
     path = tmp_path / "vectors.txt"
     path.write_bytes(FOREIGN["a web page"][0])
     with pytest.raises(VectorFormatError, match="found a web page"):
         read_vectors(path, format=format)
 
 
-def test_B5_a_pickle_is_never_loaded(deliver):
+def test_B5_a_pickle_is_never_loaded(packed):
     class Bomb:
         def __reduce__(self):
             return pytest.fail, ("the pickle was loaded",)
 
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(VectorFormatError, match="pickle"):
-            read_vectors(deliver(pickle.dumps(Bomb(), protocol)))
+            read_vectors(packed(pickle.dumps(Bomb(), protocol)))
 
 
 def test_B5_a_fasttext_model_that_is_all_magic(deliver):
@@ -96,8 +99,8 @@ def test_B5_a_fasttext_model_that_is_all_magic(deliver):
 
 @pytest.mark.parametrize("outer", COMPRESSIONS)
 @pytest.mark.parametrize("inner", [*COMPRESSIONS, "zip"])
-def test_data_compressed_three_times(write_plain, outer, inner):
-    path = write_plain(PACKERS[outer](PACKERS[outer](PACKERS[inner](b"the 1 2\n"))))
+def test_data_compressed_three_times(write, outer, inner):
+    path = write(PACKERS[outer](PACKERS[outer](PACKERS[inner](b"the 1 2\n"))))
     with pytest.raises(
         VectorFormatError, match=f"found {'a zip archive' if inner == 'zip' else inner + ' data'} inside"
     ):
@@ -133,3 +136,15 @@ def test_a_real_database_is_named(tmp_path):
 def test_a_word_that_a_format_begins_with_is_a_word(write, word):
     path = write(f"{word} 0.1 0.2\n<html> 0.3 0.4\n".encode() if word != "<html>" else b"<html> 0.1 0.2\n")
     assert word in read_vectors(path).words
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    for name in ("gensim", "gensim.models"):
+        monkeypatch.setitem(sys.modules, name, None)
+    message = r'^v\.kv is read with the library gensim, which is not installed .*`pip install "splitembed\[g\]"`'
+    with pytest.raises(ImportError, match=message):
+        load_library("gensim.models", "v.kv", "g")
+
+
+def test_an_installed_library_is_imported():
+    assert load_library("os.path", "v", "g").basename("a/b") == "b"

@@ -1,12 +1,12 @@
-r"""Naming a file's format: its first bytes enter; a `Layout`, or the error that says what the file is, leaves.
+r"""Layouts of text, word2vec binary and fastText files, recognised by their first bytes.
 
     text             word SP number SP ... number LF, once for each row; separated by spaces or tabs; GloVe
                      the same after a header "num_rows dim" LF; word2vec text, fastText .vec
     word2vec-binary  a header "num_rows dim" LF, then for each row: word SP dim little-endian float32 (some: float16 or
                      float64), and LF or nothing
-    fasttext-bin     a fastText .bin model, see `fasttext_format.py`
+    fasttext-bin     a fastText .bin model, see `fasttext/header.py`
 
-A header is believed only where the rows bear it out. Sources of the formats: Mikolov et al., word2vec (2013),
+A header is only accepted if the rows agree with it. Sources of the formats: Mikolov et al., word2vec (2013),
 `word2vec.c`; Pennington et al., GloVe (2014), `glove.c`; Bojanowski et al., fastText (2017).
 """
 
@@ -17,17 +17,17 @@ from dataclasses import dataclass
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
-from splitembed.vectors.fasttext.head import is_fasttext, read_dim
-from splitembed.vectors.foreign_formats import BINARY, TEXT, name_foreign, refusal
-from splitembed.vectors.intake import Intake
+from splitembed.vectors.fasttext.header import is_fasttext, read_dim
+from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
-from splitembed.vectors.streams.heads import Head
+from splitembed.vectors.streams.compressions import Head
+from splitembed.vectors.unreadable import BINARY, TEXT, name_foreign, refusal
 from splitembed.vectors.word2vec.record_types import NUM_BYTES, find_dtype
 
 AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-binary", "fasttext-bin"
 DTYPES_OF_FORMATS = {f"{BINARY_FORMAT}-{dtype}": dtype for dtype in NUM_BYTES}
-FORMATS = (AUTO, TEXT_FORMAT, BINARY_FORMAT, *DTYPES_OF_FORMATS, FASTTEXT_FORMAT)
-LARGEST_DIM = 1 << 24  # a header that says more is none
+# A header with a larger dim is invalid.
+LARGEST_DIM = 1 << 24
 NUM_SAMPLE_ROWS = 100
 
 BOM = b"\xef\xbb\xbf"
@@ -40,15 +40,15 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is laid out.
+    """The layout of a file.
 
     Args:
         format: "text", "word2vec-binary" or "fasttext-bin".
         dim: length of a row.
-        start: bytes before the first row: a byte order mark, blank lines, the header.
-        num_lines: lines before the first row.
-        num_rows: what the header says; None without one.
-        dtype: "float32", "float16" or "float64", of the numbers in word2vec binary.
+        start: the number of bytes before the first row: a byte order mark, blank lines, the header.
+        num_lines: the number of lines before the first row.
+        num_rows: the number of rows in the header; None without a header.
+        dtype: "float32", "float16" or "float64", the dtype of the numbers in word2vec binary.
     """
 
     format: str
@@ -59,43 +59,34 @@ class Layout:
     dtype: str = "float32"
 
 
-def sniff(stream: Head, intake: Intake, format: str = AUTO) -> Layout:  # noqa: A002
-    """Finds out how a file is laid out.
+def find_layout(stream: Head, checks: ReadChecks, format: str = AUTO) -> Layout:  # noqa: A002
+    """Return the layout of a file.
 
     Args:
-        stream: the file; only its head is looked at.
-        intake: the dim asked for; takes note of blank lines before the first row.
-        format: "text", "word2vec-binary" or "fasttext-bin" to refuse the others, "auto" for any; or
-            "word2vec-binary-float16" and the like to say what the file does not.
-
-    Returns:
-        The layout.
+        stream: the file; only its head is read.
+        checks: the requested dim; counts blank lines before the first row.
+        format: the option `format`. "word2vec-binary-float16" and the like give the dtype of binary records.
 
     Raises:
-        VectorFormatError: it is something else, by name; or its dim is another than was asked for.
+        VectorFormatError: the file has another format, which the message names, or its dim is not the requested one.
     """
-    if format not in FORMATS:
-        raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
-    layout = _find_layout(stream, intake, format)
-    if format not in (AUTO, layout.format) and not (layout.format == BINARY_FORMAT and format in DTYPES_OF_FORMATS):
-        raise VectorFormatError(
-            f"{stream.path}: found {layout.format}; expected {format}, as asked for. Pass format={layout.format!r}."
-        )
-    if layout.dim:  # else the reader says what is wrong
-        intake.check_dim(layout.dim)
+    layout = _find_layout(stream, checks, format)
+    # Without a dim, the reader raises the error.
+    if layout.dim:
+        checks.check_dim(layout.dim)
     return layout
 
 
-def _find_layout(stream: Head, intake: Intake, format: str) -> Layout:  # noqa: A002
+def _find_layout(stream: Head, checks: ReadChecks, format: str) -> Layout:  # noqa: A002
     if is_fasttext(stream.head):
         return Layout(FASTTEXT_FORMAT, _check_fasttext(stream.path, read_dim(stream.head)), 0)
     foreign = name_foreign(stream.head, BINARY)
     if foreign:
         raise refusal(stream.path, foreign)
-    start, num_lines = _skip_blank_lines(stream, intake)
+    start, num_lines = _skip_blank_lines(stream, checks)
     header = HEADER.match(stream.head, start)
-    layout = _with_header(stream, intake, header, num_lines + 1, format) if header else None
-    layout = layout or _without_header(stream, intake, start, num_lines)
+    layout = _with_header(stream, checks, header, num_lines + 1, format) if header else None
+    layout = layout or _without_header(stream, checks, start, num_lines)
     _refuse_numbers_apart(stream, layout)
     return layout
 
@@ -109,107 +100,114 @@ def _check_fasttext(path: str, dim: int) -> int:
     )
 
 
-def _skip_blank_lines(stream: Head, intake: Intake) -> tuple[int, int]:
-    """Where the first line that is not blank starts, and how many lines come before it."""
+def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
+    """Return the start of the first line that is not blank, and the number of lines before it."""
     start = len(BOM) if stream.head.startswith(BOM) else 0
     blank = _BLANK_LINES.match(stream.head, start)
     end = blank.end() if blank else start
     if end == len(stream.head):
-        raise VectorFormatError(f"{stream.path} is empty ({end} bytes); expected rows of vectors. Get the file again.")
+        raise VectorFormatError(f"{stream.path}: found an empty file ({end} bytes); expected rows. Get the file again.")
     num_lines = stream.head.count(b"\n", start, end)
     if num_lines:
-        intake.doubts.add(BLANK, "line 1", num_lines)
+        checks.warnings.add(BLANK, "line 1", num_lines)
     return end, num_lines
 
 
 def _refuse_numbers_apart(stream: Head, layout: Layout) -> None:
-    """Refuses rows whose numbers stand further apart than one separator: all but the last would go into the words."""
+    """Raise an error if numbers are more than one separator apart: all but the last would become part of the words."""
     sample = _sample(stream.head[layout.start :], stream.head_is_all) if layout.format == TEXT_FORMAT else []
-    rows = [row for row in sample if _count_numbers(row) == layout.dim]  # any other is an error when it is read
+    # Any other row is an error when it is read.
+    rows = [row for row in sample if _count_numbers(row) == layout.dim]
     apart = [row for row in rows if _has_numbers_apart(row)]
     if 2 * len(apart) > len(rows):
         raise VectorFormatError(
             f"{stream.path}: found rows such as {apart[0][:60]!r}; expected one space or tab between numbers, and "
-            "nothing else. Write it anew that way (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
+            "nothing else. Convert it (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
         )
 
 
-def _with_header(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
-    """The layout where the first line is a header; None where it looks like one and is a row of dim 1."""
+def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
+    """Return the layout of a file with a header; None if the first line looks like a header and is a row of dim 1."""
     num_rows, dim = int(header[1]), int(header[2])
     rows = stream.head[header.end() :]
     sample = _sample(rows, stream.head_is_all)
     votes = [_count_numbers(row) for row in sample]
     found = _most_common(votes)
-    if _is_borne_out(dim, votes, intake.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
+    if _agrees(dim, votes, checks.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
         return Layout(TEXT_FORMAT, dim, header.end(), line, num_rows)
-    if sample and all(_ID_AND_NUMBER.fullmatch(row) for row in sample):
+    if sample and all(_ID_AND_NUMBER.fullmatch(row) and _count_numbers(row) for row in sample):
         return None
     if found:
-        raise intake.error(
+        raise checks.error(
             line,
             f"a header of {num_rows} rows of dim {dim} above rows of dim {found}",
-            "a header that the rows bear out",
-            f"Correct that line or take it out; if the words end in numbers, pass dim={dim}.",
+            "a header that agrees with the rows",
+            f"Fix or remove that line; if the words end in numbers, pass dim={dim}.",
         )
     if not rows.strip(ROW_END):
-        raise intake.error(line, "a header and nothing below it", f"{num_rows} rows", "Get the file again.")
+        raise checks.error(line, "a header without rows", f"{num_rows} rows", "Get the file again.")
     if format.startswith(BINARY_FORMAT) or _is_binary(rows):
-        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows, _dtype(stream, intake, header, line, format))
+        return Layout(BINARY_FORMAT, dim, header.end(), line, num_rows, _dtype(stream, checks, header, line, format))
     raise _unknown(stream)
 
 
-def _dtype(stream: Head, intake: Intake, header: re.Match[bytes], line: int, format: str) -> str:  # noqa: A002
-    """The dtype of binary records, as asked for or as they bear it out."""
+def _dtype(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> str:  # noqa: A002
+    """Return the dtype of binary records: the one in `format`, or the one that fits them."""
     num_rows, dim = int(header[1]), int(header[2])
     dtypes = (DTYPES_OF_FORMATS[format],) if format in DTYPES_OF_FORMATS else tuple(NUM_BYTES)
     if not 0 < dim <= LARGEST_DIM:
         return dtypes[0]
     dtype = find_dtype(stream.head[header.end() :], stream.head_is_all, dim, num_rows, dtypes)
     if dtype is None:
-        raise intake.error(
+        raise checks.error(
             line,
-            f"a header of {num_rows} rows of dim {dim} that the records below it do not bear out",
-            f"words, each with a space and {dim} numbers of {' or '.join(dtypes)} after it",
-            "The header is wrong, or the file damaged or cut short: get it again. If it is whole, pass "
-            'format="word2vec-binary-float16" or whatever its numbers are.',
+            f"a header of {num_rows} rows of dim {dim} that does not agree with the records",
+            f"words, each followed by a space and {dim} numbers of {' or '.join(dtypes)}",
+            "The header is wrong, or the file damaged or cut short: get it again. If it is whole, give its dtype: pass "
+            'format="word2vec-binary-float16" or another.',
         )
     return dtype
 
 
-def _without_header(stream: Head, intake: Intake, start: int, num_lines: int) -> Layout:
+def _without_header(stream: Head, checks: ReadChecks, start: int, num_lines: int) -> Layout:
     votes = [_count_numbers(row) for row in _sample(stream.head[start:], stream.head_is_all)]
     dim = _most_common(votes)
     if not dim:
         raise _unknown(stream)
-    if intake.dim is not None and intake.dim == min(votes):
-        dim = intake.dim  # no row has fewer numbers, so the words of the others may end in numbers
+    if checks.dim is not None and checks.dim == min(votes):
+        # No row has fewer numbers, so the words of other rows may end in numbers.
+        dim = checks.dim
     return Layout(TEXT_FORMAT, dim, start, num_lines)
 
 
-def _is_borne_out(dim: int, votes: list[int], asked: int | None) -> bool:
-    """Whether rows with so many numbers can have the header's dim, and do not rather have another."""
+def _agrees(dim: int, votes: list[int], requested: int | None) -> bool:
+    """Return whether rows with these numbers of numbers can have the dim of the header, and no other is likelier."""
     if not votes or not dim:
         return False
-    return votes.count(dim) == max(Counter(votes).values()) or dim == min(votes) or (dim == asked and dim <= min(votes))
+    return (
+        votes.count(dim) == max(Counter(votes).values())
+        or dim == min(votes)
+        or (dim == requested and dim <= min(votes))
+    )
 
 
 def _sample(rows: bytes, is_all: bool) -> list[bytes]:
-    """The first rows, without their ends."""
+    """Return the first rows, without their line ends."""
     lines = rows.split(b"\n")
     if not is_all:
-        lines.pop()  # perhaps cut
+        # The last one may be cut.
+        lines.pop()
     return list(itertools.islice(filter(None, (line.rstrip(ROW_END) for line in lines)), NUM_SAMPLE_ROWS))
 
 
 def _count_numbers(row: bytes) -> int:
-    """How many numbers stand at the row's end, a word before them."""
+    """Return how many numbers end a row, after a word."""
     fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
     return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
 
 
 def _has_numbers_apart(row: bytes) -> bool:
-    """Whether another number, and behind it more spaces or a comma, stands before the numbers at the row's end."""
+    """Return whether more spaces or a comma separate another number from the numbers that end a row."""
     fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
     num_numbers = _count_numbers(row)
     before = fields[: len(fields) - num_numbers]
@@ -221,7 +219,7 @@ def _has_numbers_apart(row: bytes) -> bool:
 
 
 def _most_common(votes: list[int]) -> int:
-    """The dim that most rows have, the larger of two: rows of the smaller are then refused, not misread."""
+    """Return the most common dim, the larger of two: then rows of the smaller are refused, not misread."""
     counts = Counter(votes)
     return max(counts, key=lambda dim: (counts[dim], dim), default=0)
 
@@ -232,7 +230,8 @@ def _is_binary(rows: bytes) -> bool:
     try:
         rows.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start < len(rows) - 3  # else a character that the end of the head cuts
+        # The end of the head may cut a character.
+        return error.start < len(rows) - 3
     return False
 
 

@@ -1,4 +1,4 @@
-"""What a source is, and options that say something of another kind of source."""
+"""Requests to open a source: each kind of source, and options that belong to another kind."""
 
 import io
 
@@ -30,7 +30,7 @@ def test_a_source_brings_its_options_to_every_reader():
         assert read_vectors(source).vectors.tolist() == [[1, 0], [3, 4]]
     with pytest.warns(match="replaced by 0: 1"):
         assert next(iter(list(iter_vectors(source)))).vectors.tolist() == [[1, 0], [3, 4]]
-    with pytest.raises(VectorFormatError, match="rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match="rows of dim 2; expected dim=3"):
         read_vectors(VectorSource(DICT, dim=3))
     for options in ({"dim": 2}, {"strict": True}, {"allow_pickle": True}, {"member": "a"}, {"datasets": "a"}):
         (name,) = options
@@ -39,7 +39,7 @@ def test_a_source_brings_its_options_to_every_reader():
                 read(VectorSource(DICT), **options)
 
 
-def test_an_option_that_is_none():
+def test_an_unknown_option_is_refused():
     with pytest.raises(TypeError, match="dims"):
         list(iter_vectors(DICT, dims=2))
 
@@ -61,15 +61,13 @@ def test_options_of_other_sources_are_refused(tmp_path):
         "-",
         io.BytesIO(b"a 1"),
     ):
-        with pytest.raises(
-            VectorFormatError, match="Found datasets='a'; expected it with an HDF5 file that is not ours"
-        ):
+        with pytest.raises(VectorFormatError, match="Found datasets='a'; expected it only with HDF5"):
             read_vectors(source, datasets="a")
     for source in (DICT, (WORDS, MATRIX), vectors, open_frozen(frozen), frozen, npz, text):
         with pytest.raises(VectorFormatError, match="zip archive"):
             read_vectors(source, member="a")
     for source in (frozen, npz, tmp_path):
-        with pytest.raises(VectorFormatError, match="found another format; expected text, as asked for"):
+        with pytest.raises(VectorFormatError, match="; expected text, because of format='text'"):
             read_vectors(source, format="text")
 
 

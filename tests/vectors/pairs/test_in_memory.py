@@ -1,4 +1,4 @@
-"""A Keras `Embedding` with its lookup: row i is what the layers themselves give for token i."""
+"""Objects in memory: the table of a Keras `Embedding` with its lookup gives the rows that the layers give."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_tables_of_any_float(dtype):
     assert np.array_equal(read_vectors((TOKENS, table)).vectors, expected)
 
 
-def test_what_lora_adds_is_in_the_rows():
+def test_lora_updates_are_in_the_rows():
     table = embedding(3)
     table.enable_lora(2)
     table.lora_embeddings_b.assign(np.ones((2, 4)))

@@ -1,4 +1,4 @@
-"""Vectors in memory: a dict, (words, matrix), KeyedVectors and WordVectors give one and the same table."""
+"""Pairs of words and rows: a dict, (words, matrix), KeyedVectors and WordVectors give the same table."""
 
 from collections import OrderedDict
 from types import MappingProxyType, SimpleNamespace
@@ -44,18 +44,18 @@ def test_every_source_gives_the_same_table(name):
     assert all(isinstance(word, str) for word in vectors.words)
     assert table_of(read_vectors(source, ["", "unheard", "of"])) == {"of": [3.0, 4.0], "": [0.5, 0.25]}
     assert table_of(read_vectors(read_vectors(source))) == TABLE
-    with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
+    with pytest.raises(VectorFormatError, match=": found rows of dim 2; expected dim=3"):
         read_vectors(source, dim=3)
 
 
-def test_what_was_read_is_a_copy():
+def test_the_rows_are_a_copy():
     matrix = MATRIX.astype(np.float32)
     vectors = read_vectors((WORDS, matrix))
     matrix[:] = 0
     assert table_of(vectors) == TABLE
 
 
-def test_many_rows_come_in_blocks(tmp_path):
+def test_many_rows_are_read_in_blocks(tmp_path):
     matrix = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(10_000, 3))
     matrix[:] = np.arange(30_000).reshape(10_000, 3)
     words = [f"w{number}" for number in range(10_000)]
@@ -73,7 +73,7 @@ def test_empty_sources():
 
 
 def test_Y1_the_first_of_two_wins():
-    with pytest.warns(VectorFileWarning, match=r"\(words, matrix\): words that came again, .*: 1 \(first: row 2\)"):
+    with pytest.warns(VectorFileWarning, match=r"\(words, matrix\): duplicate words, .*: 1 \(first: row 2\)"):
         vectors = read_vectors((["the", "of", "the"], [[1, 1], [2, 2], [3, 3]]))
     assert table_of(vectors) == {"the": [1, 1], "of": [2, 2]}
 
@@ -114,7 +114,7 @@ def test_N3_values_that_are_not_finite(value):
         (7, "Received: 7"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_together(source, message):
+def test_invalid_sources_are_refused(source, message):
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(source)
 
@@ -125,7 +125,7 @@ def test_rows_that_words_share_stay_shared():
     assert vectors.words == ["a", "b", "c"] and vectors.row_of.tolist() == [1, 0, 1]
     assert vectors.matrix.tolist() == MATRIX[[0, 2]].tolist() and vectors.vectors.tolist() == shared.vectors.tolist()
     assert read_vectors(shared, ["b"]).row_of is None
-    with pytest.warns(VectorFileWarning, match=r"came again, .*: 1 \(first: row 1\)"):
+    with pytest.warns(VectorFileWarning, match=r"duplicate words, .*: 1 \(first: row 1\)"):
         again = read_vectors(WordVectors(["a", "a", "b"], shared.matrix, row_of=np.array([2, 0, 2])))
     assert table_of(again) == {"a": MATRIX[2].tolist(), "b": MATRIX[2].tolist()}
 
@@ -137,20 +137,20 @@ def test_many_words_on_few_rows_in_blocks(monkeypatch):
     source = WordVectors([f"w{number}" for number in range(100)], matrix, row_of=row_of)
     for vocabulary in (None, [f"w{number}" for number in range(0, 200, 3)]):
         vectors = read_vectors(source, vocabulary)
-        places = [int(word[1:]) for word in vectors.words]
-        assert np.array_equal(vectors.vectors, matrix[row_of[places]])
-        assert len(vectors.matrix) == len(set(row_of[places].tolist()))
+        positions = [int(word[1:]) for word in vectors.words]
+        assert np.array_equal(vectors.vectors, matrix[row_of[positions]])
+        assert len(vectors.matrix) == len(set(row_of[positions].tolist()))
         blocks = list(iter_vectors(source, vocabulary))
         assert [word for block in blocks for word in block.words] == vectors.words
         assert np.array_equal(np.concatenate([block.vectors for block in blocks]), vectors.vectors)
 
 
-def test_rows_for_words_that_are_not_there_go_along():
+def test_the_subwords_are_kept():
     source = WordVectors(["a"], np.ones((1, 2), np.float32), subwords="the subwords")
     assert read_vectors(source).subwords == "the subwords"
 
 
-def test_a_sparse_matrix_and_a_masked_one_are_refused():
+def test_sparse_and_masked_matrices_are_refused():
     sparse = SimpleNamespace(shape=(2, 2), dtype=np.dtype(float), toarray=None, __getitem__=None)
     with pytest.raises(VectorFormatError, match=r"found a sparse matrix.*Pass matrix\.toarray\(\)"):
         read_vectors((["a", "b"], sparse))
