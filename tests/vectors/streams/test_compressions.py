@@ -1,7 +1,6 @@
 """Compressions: recognized by their first bytes, at most two nested, with one kind of error for damage; first bytes."""
 
 import io
-import itertools
 
 import pytest
 
@@ -39,7 +38,7 @@ def test_golden_bytes(packing):
     assert table_of(read_vectors(io.BytesIO(bytes.fromhex(GOLDEN[packing])))) == {"the": [1, 2], "of": [3, 4]}
 
 
-@pytest.mark.parametrize(("outer", "inner"), list(itertools.product(COMPRESSIONS, COMPRESSIONS)))
+@pytest.mark.parametrize(("outer", "inner"), list(zip(COMPRESSIONS, (*COMPRESSIONS[1:], "gzip"), strict=True)))
 def test_compressed_twice(outer, inner):
     name, content = decompressed(io.BytesIO(PACKERS[outer](PACKERS[inner](CONTENT))), "v")
     assert (name, content.read()) == (f"{inner} in {outer}", CONTENT)

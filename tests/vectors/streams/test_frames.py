@@ -36,9 +36,7 @@ def test_padding_between_frames(write_plain, packing):
 
 
 @pytest.mark.parametrize("packing", COMPRESSIONS)
-@pytest.mark.parametrize(
-    "end", [b"x", b"more than a few bytes of something", PACKERS["plain"](b"the 1 2\n"), b"\0\0\0\1"]
-)
+@pytest.mark.parametrize("end", [b"more than a few bytes of something", b"\0\0\0\1"])
 def test_other_bytes_after_a_frame_are_damage(write_plain, packing, end):
     pack = PACKERS[packing]
     # Otherwise the rows of the second frame would be lost silently.

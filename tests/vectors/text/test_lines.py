@@ -46,16 +46,16 @@ FIRST_FIELDS = [
 
 
 @pytest.mark.parametrize("wanted", [*FIRST_FIELDS, "", "abcdefgh x", "x y", " "])
-def test_exactly_the_wanted_lines_are_found(write, wanted):
+def test_exactly_the_wanted_lines_are_found(write_plain, wanted):
     words = [*FIRST_FIELDS, "", "abcdefgh x", "x y", "x z", " ", "b", "abcdefghj"]
     content = "".join(f"{word} {number} 0.5\n" for number, word in enumerate(words))
     for separator in (" ", "\t"):
-        path = write(content.replace(" 0.5", separator + "0.5").encode())
+        path = write_plain(content.replace(" 0.5", separator + "0.5").encode())
         assert table_of(read_vectors(path, [wanted], dim=2)) == {wanted: [words.index(wanted), 0.5]}
 
 
-def test_words_that_cannot_be_encoded_match_nothing(write):
-    path = write(b"the 1 2\nof 3 4\n")
+def test_words_that_cannot_be_encoded_match_nothing(write_plain):
+    path = write_plain(b"the 1 2\nof 3 4\n")
     assert read_vectors(path, ["\ud800", "of", "t\nhe", "\ud83d\ude00"]).words == ["of"]
 
 

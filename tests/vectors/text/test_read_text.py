@@ -36,9 +36,9 @@ def both_ways(path, **options):
 
 
 @pytest.mark.parametrize("space", ["\xa0", "\u3000", "\u2003", "\x85", "\x1c", "\x0b", "\x0c", "\ufeff", "\u200b"])
-def test_T1_only_space_and_tab_separate(write, space):
+def test_T1_only_space_and_tab_separate(write_plain, space):
     word = f".{space}.{space}."
-    path = write(f"{word} 0.1 0.2\nthe 0.3 0.4\n".encode())
+    path = write_plain(f"{word} 0.1 0.2\nthe 0.3 0.4\n".encode())
     assert both_ways(path) == rows(**{word: [0.1, 0.2], "the": [0.3, 0.4]})
     assert table_of(read_vectors(path, [word])) == rows(**{word: [0.1, 0.2]})
 
@@ -48,31 +48,31 @@ def test_T1_only_space_and_tab_separate(write, space):
     ["at me@x.org", "a b c", "New  York", " leading", "trailing ", " ", "a\tb", "1 800", "in 1984", ". . .", "5 nan"],
 )
 @pytest.mark.parametrize("header", [b"", b"4 2\n"])
-def test_T2_the_last_fields_are_the_numbers(write, header, word):
+def test_T2_the_last_fields_are_the_numbers(write_plain, header, word):
     content = header + b"the 0.1 0.2\n" + word.encode() + b" 0.5 0.6\nof 0.3 0.4\nat 0.7 0.8\n"
     expected = rows(the=[0.1, 0.2], **{word: [0.5, 0.6]}, of=[0.3, 0.4], at=[0.7, 0.8])
-    path = write(content)
+    path = write_plain(content)
     assert both_ways(path) == expected
     assert table_of(read_vectors(path, [word])) == rows(**{word: [0.5, 0.6]})
     assert table_of(read_vectors(path, ["at", "me@x.org", "a", "New", "1", "in"])) == rows(at=[0.7, 0.8])
 
 
-def test_T2_first_line(write):
-    path = write(b"at me@x.org 0.5 0.6\nthe 0.1 0.2\nof 0.3 0.4\n")
+def test_T2_first_line(write_plain):
+    path = write_plain(b"at me@x.org 0.5 0.6\nthe 0.1 0.2\nof 0.3 0.4\n")
     assert both_ways(path) == rows(**{"at me@x.org": [0.5, 0.6]}, the=[0.1, 0.2], of=[0.3, 0.4])
 
 
-def test_T2_two_lines(write):
-    path = write(b"at me@x.org 0.5 0.6\nthe 0.1 0.2\n")
+def test_T2_two_lines(write_plain):
+    path = write_plain(b"at me@x.org 0.5 0.6\nthe 0.1 0.2\n")
     assert both_ways(path) == rows(**{"at me@x.org": [0.5, 0.6]}, the=[0.1, 0.2])
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_words_that_end_in_numbers_need_the_dim(write, count):
-    path = write(b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
+def test_words_that_end_in_numbers_need_the_dim(write_plain, count):
+    path = write_plain(b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
     with pytest.raises(VectorFormatError, match=r"holds rows of dim 3; dim=2 was asked for"):
         read_vectors(path, dim=2)
-    path = write(b"%d 2\n" % count + b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
+    path = write_plain(b"%d 2\n" % count + b"agent 007 0.5 0.6\narea 51 0.1 0.2\n"[: 18 * count])
     with pytest.raises(VectorFormatError, match=r"line 1: found a header of . rows of dim 2 above rows of dim 3"):
         read_vectors(path)
     assert list(both_ways(path, dim=2)) == ["agent 007", "area 51"][:count]
@@ -81,15 +81,15 @@ def test_words_that_end_in_numbers_need_the_dim(write, count):
 @pytest.mark.parametrize(
     "word", ["\u2028", "\u2029", "a\u2028b", "a\rb", "\r", "\ra", "a\r", "\x0b", "\x0c", "\x1e", "\x85", "\0", "a\0"]
 )
-def test_T3_only_lf_ends_a_row(write, word):
-    path = write(word.encode() + b" 0.1 0.2\nthe 0.3 0.4\n")
+def test_T3_only_lf_ends_a_row(write_plain, word):
+    path = write_plain(word.encode() + b" 0.1 0.2\nthe 0.3 0.4\n")
     assert both_ways(path) == rows(**{word: [0.1, 0.2], "the": [0.3, 0.4]})
     assert table_of(read_vectors(path, [word])) == rows(**{word: [0.1, 0.2]})
 
 
 @pytest.mark.parametrize("word", ["\u3000", "\xa0x", "x\xa0", "", "\ufeff", '"', "'", "#", "\\", "%"])
-def test_T5_nothing_is_stripped_from_a_word(write, word):
-    path = write(b"2 2\n" + word.encode() + b" 0.1 0.2\nthe 0.3 0.4\n")
+def test_T5_nothing_is_stripped_from_a_word(write_plain, word):
+    path = write_plain(b"2 2\n" + word.encode() + b" 0.1 0.2\nthe 0.3 0.4\n")
     assert both_ways(path) == rows(**{word: [0.1, 0.2], "the": [0.3, 0.4]})
     assert table_of(read_vectors(path, [word])) == rows(**{word: [0.1, 0.2]})
 
@@ -104,13 +104,13 @@ def test_T5_nothing_is_stripped_from_a_word(write, word):
         b"the 0.1 0.2  \n",
     ],
 )
-def test_T7_separators(write, row):
-    assert both_ways(write(row)) == rows(the=[0.1, 0.2])
-    assert both_ways(write(b"of 0.3 0.4\n" + row)) == rows(of=[0.3, 0.4], the=[0.1, 0.2])
+def test_T7_separators(write_plain, row):
+    assert both_ways(write_plain(row)) == rows(the=[0.1, 0.2])
+    assert both_ways(write_plain(b"of 0.3 0.4\n" + row)) == rows(of=[0.3, 0.4], the=[0.1, 0.2])
 
 
-def test_a_tab_after_the_word_alone(write):
-    path = write(b"the\t0.1 0.2\nof 0.3\t0.4\nat me\t0.5 0.6\n")
+def test_a_tab_after_the_word_alone(write_plain):
+    path = write_plain(b"the\t0.1 0.2\nof 0.3\t0.4\nat me\t0.5 0.6\n")
     assert both_ways(path) == rows(the=[0.1, 0.2], of=[0.3, 0.4], **{"at me": [0.5, 0.6]})
     assert list(read_vectors(path, ["at me"]).words) == ["at me"]
 
@@ -123,10 +123,10 @@ def test_H1_with_and_without_header(write, header):
     assert both_ways(write(header + b"the 0.1 0.2\nof 0.3 0.4\n")) == rows(the=[0.1, 0.2], of=[0.3, 0.4])
 
 
-@pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999, 10**18 - 1])
+@pytest.mark.parametrize("num_rows", [0, 3, 10**18 - 1])
 @pytest.mark.parametrize(("vocabulary", "kept"), [(None, 2), (["of"], 1), ([], 0)])
-def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, kept):
-    path = write(b"%d 2\nthe 0.1 0.2\nof 0.3 0.4\n" % num_rows)
+def test_H2_a_wrong_number_of_rows_in_the_header(write_plain, num_rows, vocabulary, kept):
+    path = write_plain(b"%d 2\nthe 0.1 0.2\nof 0.3 0.4\n" % num_rows)
     message = rf"header says {num_rows} rows, the file holds 2 \(first: line 1\)"
     with pytest.warns(VectorFileWarning, match=message) as caught:
         vectors = read_vectors(path, vocabulary)
@@ -136,49 +136,48 @@ def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, ke
         read_vectors(path, vocabulary, strict=True)
 
 
-def test_a_header_counts_all_lines(write):
-    path = write(b"3 2\nthe 1 1\nof 2 2\nat 3 3\n")
+def test_a_header_counts_all_lines(write_plain):
+    path = write_plain(b"3 2\nthe 1 1\nof 2 2\nat 3 3\n")
     assert list(read_vectors(path, ["of"], strict=True).words) == ["of"]
 
 
-def test_a_header_of_another_dim_is_refused(write):
+def test_a_header_of_another_dim_is_refused(write_plain):
     with pytest.raises(
         VectorFormatError, match=r"line 1: found a header of 1 rows of dim 99999999999 above rows of dim 2"
     ):
-        read_vectors(write(b"1 99999999999\nthe 0.1 0.2\n"))
+        read_vectors(write_plain(b"1 99999999999\nthe 0.1 0.2\n"))
 
 
 @pytest.mark.parametrize("rows", [b"the 0.1\nof 0.2\n", b"the 0.1,0.2 0.3\nof 0.4,0.5 0.6\n", b"5 0.1\nof 0.2\n"])
-def test_a_header_is_not_read_as_a_row(write, rows):
+def test_a_header_is_not_read_as_a_row(write_plain, rows):
     with pytest.raises(VectorFormatError, match=r"line 1: found a header of 2 rows of dim 3 above rows of dim 1"):
-        read_vectors(write(b"2 3\n" + rows))
+        read_vectors(write_plain(b"2 3\n" + rows))
 
 
-def test_rows_of_dim_1_whose_words_are_numbers(write):
-    assert both_ways(write(b"2 7\n3 8\n4 9\n")) == {"2": [7.0], "3": [8.0], "4": [9.0]}
+def test_rows_of_dim_1_whose_words_are_numbers(write_plain):
+    assert both_ways(write_plain(b"2 7\n3 8\n4 9\n")) == {"2": [7.0], "3": [8.0], "4": [9.0]}
 
 
-def test_numbers_as_words(write):
-    assert both_ways(write(b"1 0.5 0.6\n2 0.1 0.2\n-3.5 0.3 0.4\nnan 0 1\n")) == rows(
+def test_numbers_as_words(write_plain):
+    assert both_ways(write_plain(b"1 0.5 0.6\n2 0.1 0.2\n-3.5 0.3 0.4\nnan 0 1\n")) == rows(
         **{"1": [0.5, 0.6], "2": [0.1, 0.2], "-3.5": [0.3, 0.4], "nan": [0, 1]}
     )
 
 
-def test_an_empty_table(write):
-    assert read_vectors(write(b"0 3\n")).vectors.shape == (0, 3)
+def test_an_empty_table(write_plain):
+    assert read_vectors(write_plain(b"0 3\n")).vectors.shape == (0, 3)
 
 
 @pytest.mark.parametrize("content", [b"2 2\n", b"2 2", b"2 2\n\n"])
-def test_a_header_alone(write, content):
+def test_a_header_alone(write_plain, content):
     with pytest.raises(VectorFormatError, match="line 1: found a header and nothing below it; expected 2 rows"):
-        read_vectors(write(content))
+        read_vectors(write_plain(content))
 
 
 @pytest.mark.parametrize("header", [b"", b"2 2\n"])
-@pytest.mark.parametrize("vocabulary", [None, ["the"], ["unheard"]])
-@pytest.mark.parametrize("dim", [1, 3])
-def test_H5_another_dim_than_the_requested_one(write, header, vocabulary, dim):
-    path = write(header + b"the 0.1 0.2\nof 0.3 0.4\n")
+@pytest.mark.parametrize(("vocabulary", "dim"), [(None, 1), (["unheard"], 3)])
+def test_H5_another_dim_than_the_requested_one(write_plain, header, vocabulary, dim):
+    path = write_plain(header + b"the 0.1 0.2\nof 0.3 0.4\n")
     with pytest.raises(VectorFormatError, match=f"holds rows of dim 2; dim={dim} was asked for"):
         read_vectors(path, vocabulary, dim=dim)
     assert read_vectors(path, vocabulary, dim=2).dim == 2
@@ -187,13 +186,13 @@ def test_H5_another_dim_than_the_requested_one(write, header, vocabulary, dim):
 # N: numbers
 
 
-def test_N1_exponents(write):
-    assert both_ways(write(b"the 1e-05 -3.2E+1\n")) == rows(the=[1e-05, -32.0])
+def test_N1_exponents(write_plain):
+    assert both_ways(write_plain(b"the 1e-05 -3.2E+1\n")) == rows(the=[1e-05, -32.0])
 
 
 @pytest.mark.parametrize("value", ["nan", "-NaN", "inf", "-Infinity", "1e39", "-1e400", repr(LARGE)])
-def test_N3_values_that_are_not_finite(write, value):
-    path = write(b"of 3 4\nbad 5 %s\nthe 1 2\n" % value.encode())
+def test_N3_values_that_are_not_finite(write_plain, value):
+    path = write_plain(b"of 3 4\nbad 5 %s\nthe 1 2\n" % value.encode())
     assert list(read_vectors(path, ["the"]).words) == ["the"]
     for vocabulary in (None, ["bad"]):
         with pytest.raises(VectorFormatError, match=r"line 2: found \S+ in the row of 'bad'; .*non_finite=\"zero\""):
@@ -205,21 +204,23 @@ def test_N3_values_that_are_not_finite(write, value):
         read_vectors(path, non_finite="zero", strict=True)
 
 
-def test_N3_nan_and_infinity_in_one_row(write):
-    path = write(b"bad nan inf\nthe 1 2\n")
+def test_N3_nan_and_infinity_in_one_row(write_plain):
+    path = write_plain(b"bad nan inf\nthe 1 2\n")
     with pytest.warns(VectorFileWarning, match="replaced by 0: 2 "):
         assert table_of(read_vectors(path, non_finite="zero")) == rows(bad=[0, 0], the=[1, 2])
 
 
-def test_the_largest_float32_is_finite(write):
-    assert both_ways(write(b"the 3.4028235677973362e38 -3.4028234e38\n")) == rows(the=[3.4028235e38, -3.4028235e38])
+def test_the_largest_float32_is_finite(write_plain):
+    assert both_ways(write_plain(b"the 3.4028235677973362e38 -3.4028234e38\n")) == rows(
+        the=[3.4028235e38, -3.4028235e38]
+    )
 
 
-def test_N5_words_that_other_readers_read_as_values(write):
+def test_N5_words_that_other_readers_read_as_values(write_plain):
     content = b'null 1 2\nNA 3 4\n" 5 6\nthe 7 8\nnan 9 1\n-inf 2 3\n# 4 5\n1_0 6 7\n'
     names = ["null", "NA", '"', "the", "nan", "-inf", "#", "1_0"]
     expected = [[1, 2], [3, 4], [5, 6], [7, 8], [9, 1], [2, 3], [4, 5], [6, 7]]
-    assert both_ways(write(content)) == rows(**dict(zip(names, expected, strict=True)))
+    assert both_ways(write_plain(content)) == rows(**dict(zip(names, expected, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -233,8 +234,8 @@ def test_N5_values_are_float32_of_float(write_plain, number):
 
 @pytest.mark.parametrize("field", [b"x", b"", b"1_0", b"0x1", b"1,5", b"1-2", b"\xd9\xa1", b"1\r", b"1\0", b"nan(0)"])
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_a_field_that_is_not_a_number(write, field, vocabulary):
-    path = write(b"2 3\nthe 1 2 3\nof 4 %s 6\n" % field)
+def test_a_field_that_is_not_a_number(write_plain, field, vocabulary):
+    path = write_plain(b"2 3\nthe 1 2 3\nof 4 %s 6\n" % field)
     with pytest.raises(VectorFormatError) as caught:
         read_vectors(path, vocabulary)
     assert str(caught.value) == (
@@ -245,8 +246,8 @@ def test_a_field_that_is_not_a_number(write, field, vocabulary):
 
 
 @pytest.mark.parametrize("row", [b"of 4 5", b"of 4", b"of", b"of 4 5 ", b"a\tb"])
-def test_a_row_with_too_few_numbers(write, row):
-    path = write(b"the 1 2 3\nat 4 5 6\n" + row + b"\nin 7 8 9\n")
+def test_a_row_with_too_few_numbers(write_plain, row):
+    path = write_plain(b"the 1 2 3\nat 4 5 6\n" + row + b"\nin 7 8 9\n")
     with pytest.raises(VectorFormatError, match=r"line 3: found \d numbers in b'.*'; expected a word and 3 numbers"):
         read_vectors(path)
     with pytest.raises(VectorFormatError, match=r"line 3: found \d numbers"):
@@ -263,8 +264,8 @@ def test_a_last_row_that_is_cut_short_is_found_with_any_vocabulary(write, vocabu
 # Warnings
 
 
-def test_Y1_the_first_of_two_duplicates_is_kept(write):
-    path = write(b"3 2\nthe 1 1\nof 2 2\nthe 3 3\n")
+def test_Y1_the_first_of_two_duplicates_is_kept(write_plain):
+    path = write_plain(b"3 2\nthe 1 1\nof 2 2\nthe 3 3\n")
     for vocabulary in (None, ["the", "of"]):
         with pytest.warns(VectorFileWarning) as caught:
             vectors = read_vectors(path, vocabulary)
@@ -289,8 +290,8 @@ def test_duplicates_in_later_blocks(write_plain):
     assert vectors.vectors[:, 1].tolist() == list(range(900))
 
 
-def test_words_that_are_not_utf8_stay_distinct(write):
-    path = write(b"\xd0\xbf\xd1 1 2\n\xd0\xbf\xd2 3 4\nok 5 6\n")
+def test_words_that_are_not_utf8_stay_distinct(write_plain):
+    path = write_plain(b"\xd0\xbf\xd1 1 2\n\xd0\xbf\xd2 3 4\nok 5 6\n")
     bad = [b"\xd0\xbf\xd1".decode("utf-8", "surrogateescape"), b"\xd0\xbf\xd2".decode("utf-8", "surrogateescape")]
     for vocabulary in (None, [*bad, "ok"]):
         with pytest.warns(
@@ -301,8 +302,8 @@ def test_words_that_are_not_utf8_stay_distinct(write):
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n"])
-def test_blank_lines(write, blank):
-    path = write(blank + b"3 2\nthe 1 2\n" + 2 * blank + b"of 3 4\n" + blank + b"at 5 6\n")
+def test_blank_lines(write_plain, blank):
+    path = write_plain(blank + b"3 2\nthe 1 2\n" + 2 * blank + b"of 3 4\n" + blank + b"at 5 6\n")
     for vocabulary, count in ((None, 3), (["at"], 1)):
         with pytest.warns(VectorFileWarning, match=r"blank lines, skipped: 4 \(first: line 1\)\. ") as caught:
             vectors = read_vectors(path, vocabulary)
@@ -313,13 +314,13 @@ def test_blank_lines(write, blank):
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \n", b"\n\n\n", b" "])
 @pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_blank_lines_at_the_end_give_no_warning(write, blank, vocabulary):
-    vectors = read_vectors(write(b"2 2\nthe 1 2\nof 3 4\n" + blank), vocabulary, strict=True)
+def test_blank_lines_at_the_end_give_no_warning(write_plain, blank, vocabulary):
+    vectors = read_vectors(write_plain(b"2 2\nthe 1 2\nof 3 4\n" + blank), vocabulary, strict=True)
     assert list(vectors.words) == (vocabulary or ["the", "of"])
 
 
-def test_all_warnings_are_issued_as_one(write):
-    path = write(b"9 2\nthe 1 nan\n\nof 3 4\nthe 5 6\n\xff 7 1e39\n")
+def test_all_warnings_are_issued_as_one(write_plain):
+    path = write_plain(b"9 2\nthe 1 nan\n\nof 3 4\nthe 5 6\n\xff 7 1e39\n")
     with pytest.warns(VectorFileWarning) as caught:
         read_vectors(path, non_finite="zero")
     assert len(caught) == 1
@@ -338,13 +339,13 @@ def test_all_warnings_are_issued_as_one(write):
 @pytest.mark.parametrize("mark", [b"", BOM])
 @pytest.mark.parametrize("header", [b"", b"2 2\n"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_X4_byte_order_mark_and_crlf(write, mark, header, end):
+def test_X4_byte_order_mark_and_crlf(write_plain, mark, header, end):
     content = mark + (header + b"the 1 2\nof 3 4\n").replace(b"\n", end)
-    assert both_ways(write(content)) == rows(the=[1, 2], of=[3, 4])
+    assert both_ways(write_plain(content)) == rows(the=[1, 2], of=[3, 4])
 
 
-def test_only_one_byte_order_mark_is_dropped(write):
-    assert both_ways(write(BOM + BOM + b"the 1 2\nof 3 4\n")) == rows(**{"\ufeffthe": [1, 2]}, of=[3, 4])
+def test_only_one_byte_order_mark_is_dropped(write_plain):
+    assert both_ways(write_plain(BOM + BOM + b"the 1 2\nof 3 4\n")) == rows(**{"\ufeffthe": [1, 2]}, of=[3, 4])
 
 
 # Any text, any chunk size
@@ -403,8 +404,8 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(write_plain):
 
 @pytest.mark.parametrize("joint", [b"", b" ", b"\r", b"\t"])
 @pytest.mark.parametrize("vocabulary", [None, ["the"]])
-def test_a_lost_line_end_gives_a_warning(write, joint, vocabulary):
-    path = write(b"a 1 2 3\nthe 1 2 3" + joint + b"of 4 5 6\nb 7 8 9\n")
+def test_a_lost_line_end_gives_a_warning(write_plain, joint, vocabulary):
+    path = write_plain(b"a 1 2 3\nthe 1 2 3" + joint + b"of 4 5 6\nb 7 8 9\n")
     message = r"lines that hold the numbers of two rows, read as one: 1 \(first: line 2\)"
     with pytest.warns(VectorFileWarning, match=message):
         assert "the" not in read_vectors(path, vocabulary).words
@@ -412,6 +413,6 @@ def test_a_lost_line_end_gives_a_warning(write, joint, vocabulary):
         read_vectors(path, vocabulary, strict=True)
 
 
-def test_a_word_of_some_numbers_gives_no_warning(write):
+def test_a_word_of_some_numbers_gives_no_warning(write_plain):
     content = b"of 1 2 and a great many others 0.5 0.25 1.5 2.5\nthe 0.5 0.25 1.5 2.5\n"
-    assert read_vectors(write(content), strict=True).words == ["of 1 2 and a great many others", "the"]
+    assert read_vectors(write_plain(content), strict=True).words == ["of 1 2 and a great many others", "the"]

@@ -31,53 +31,52 @@ def test_B1_with_and_without_line_feeds(write, header, end):
 
 
 @LF
-def test_one_record(write, end):
-    assert table_of(read_vectors(write(b"1 2\n" + records(end, the=[1, 2])))) == {"the": [1, 2]}
+def test_one_record(write_plain, end):
+    assert table_of(read_vectors(write_plain(b"1 2\n" + records(end, the=[1, 2])))) == {"the": [1, 2]}
 
 
 @LF
-def test_a_last_record_without_its_line_feed(write, end):
-    path = write(b"3 2\n" + records(end, **TABLE) + records(b"", at=[5, 6]))
+def test_a_last_record_without_its_line_feed(write_plain, end):
+    path = write_plain(b"3 2\n" + records(end, **TABLE) + records(b"", at=[5, 6]))
     assert table_of(read_vectors(path)) == {**TABLE, "at": [5, 6]}
 
 
 @LF
-def test_B3_words_that_are_not_utf8(write, end):
+def test_B3_words_that_are_not_utf8(write_plain, end):
     raw = [b"\xd0\xbf\xd1", b"\xd0\xbf\xd2", b"ok"]
     content = b"3 2\n" + b"".join(word + b" " + f(number, -number) + end for number, word in enumerate(raw, 1))
     words = [word.decode("utf-8", "surrogateescape") for word in raw]
     message = r"not valid UTF-8, kept with their bytes escaped: 2 \(first: byte 4\)"
     for vocabulary in (None, words):
         with pytest.warns(VectorFileWarning, match=message):
-            vectors = read_vectors(write(content), vocabulary)
+            vectors = read_vectors(write_plain(content), vocabulary)
         assert table_of(vectors) == dict(zip(words, [[1, -1], [2, -2], [3, -3]], strict=True))
         assert [word.encode("utf-8", "surrogateescape") for word in vectors.words] == raw
     with pytest.raises(VectorFormatError, match="byte 4: found words that are not valid UTF-8"):
-        read_vectors(write(content), strict=True)
+        read_vectors(write_plain(content), strict=True)
 
 
 @pytest.mark.parametrize("word", ["", "\n", "\n\n", "a\nb", "\t", "\u3000", "\xa0x", "a\rb", "\r", "x" * 3000])
-def test_nothing_is_stripped_from_a_word(write, word):
-    path = write(b"3 2\n" + records(b"", the=[1, 2], **{word: [3, 4]}, of=[5, 6]))
+def test_nothing_is_stripped_from_a_word(write_plain, word):
+    path = write_plain(b"3 2\n" + records(b"", the=[1, 2], **{word: [3, 4]}, of=[5, 6]))
     assert table_of(read_vectors(path)) == {"the": [1, 2], word: [3, 4], "of": [5, 6]}
     if not word.startswith("\n"):
-        path = write(b"3 2\n" + records(b"\n", the=[1, 2], **{word: [3, 4]}, of=[5, 6]))
+        path = write_plain(b"3 2\n" + records(b"\n", the=[1, 2], **{word: [3, 4]}, of=[5, 6]))
         assert table_of(read_vectors(path, [word])) == {word: [3, 4]}
 
 
 @LF
-@pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999])
-@pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, end):
-    path = write(b"%d 2\n" % num_rows + records(end, **TABLE))
+@pytest.mark.parametrize(("num_rows", "vocabulary"), [(0, ["of"]), (3, None), (99_999_999_999, ["of"])])
+def test_H2_a_wrong_number_of_rows_in_the_header(write_plain, num_rows, vocabulary, end):
+    path = write_plain(b"%d 2\n" % num_rows + records(end, **TABLE))
     with pytest.warns(VectorFileWarning, match=f"header says {num_rows} rows, the file holds 2"):
         vectors = read_vectors(path, vocabulary)
     assert table_of(vectors) == (TABLE if vocabulary is None else {"of": [3, 4]})
 
 
-def test_H5_another_dim_than_the_requested_one(write):
+def test_H5_another_dim_than_the_requested_one(write_plain):
     with pytest.raises(VectorFormatError, match="holds rows of dim 2; dim=3 was asked for"):
-        read_vectors(write(b"2 2\n" + records(b"", **TABLE)), dim=3)
+        read_vectors(write_plain(b"2 2\n" + records(b"", **TABLE)), dim=3)
 
 
 @pytest.mark.parametrize("dim", [99_999_999_999, 1 << 25, 0])
@@ -96,7 +95,7 @@ def test_a_row_longer_than_the_file(write):
 
 @LF
 @pytest.mark.parametrize("vocabulary", [None, ["the"]])
-@pytest.mark.parametrize("num_lost", [1, 4, 7])
+@pytest.mark.parametrize("num_lost", [1, 7])
 def test_a_record_that_is_cut_short(write, vocabulary, end, num_lost):
     content = (b"2 2\n" + records(end, **TABLE)).removesuffix(end)[:-num_lost]
     second = 4 + 12 + len(end)
@@ -105,21 +104,21 @@ def test_a_record_that_is_cut_short(write, vocabulary, end, num_lost):
         read_vectors(write(content), vocabulary)
 
 
-def test_a_record_without_a_line_feed_after_records_with_one(write):
+def test_a_record_without_a_line_feed_after_records_with_one(write_plain):
     many = records(b"\n", **{f"word{number}": [0.1, number] for number in range(100_000)})
     with pytest.raises(VectorFormatError, match=r"byte \d{7}: found b'o' after a record, not LF"):
-        read_vectors(write(b"100002 2\n" + many + records(b"", **TABLE)))
+        read_vectors(write_plain(b"100002 2\n" + many + records(b"", **TABLE)))
 
 
-def test_data_without_any_space_is_refused_before_it_fills_the_memory(write):
+def test_data_without_any_space_is_refused_before_it_fills_the_memory(write_plain):
     content = b"9 2\n" + records(b"", **{f"w{number}": [1, 2] for number in range(9)}) + b"\xff" * 5_000_000
     with pytest.raises(VectorFormatError, match=r"byte 103: found \d{7} bytes without a space"):
-        read_vectors(write(content))
+        read_vectors(write_plain(content))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_N3_values_that_are_not_finite(write, value):
-    path = write(b"3 2\n" + records(b"", the=[1, 2], bad=[5, value], of=[3, 4]))
+def test_N3_values_that_are_not_finite(write_plain, value):
+    path = write_plain(b"3 2\n" + records(b"", the=[1, 2], bad=[5, value], of=[3, 4]))
     assert table_of(read_vectors(path, ["the", "of"])) == TABLE
     with pytest.raises(VectorFormatError, match=r"byte 16: found \S+ in the row of 'bad'"):
         read_vectors(path)
@@ -127,8 +126,8 @@ def test_N3_values_that_are_not_finite(write, value):
         assert table_of(read_vectors(path, non_finite="zero")) == {"the": [1, 2], "bad": [5, 0], "of": [3, 4]}
 
 
-def test_Y1_the_first_of_two_duplicates_is_kept(write):
-    path = write(b"3 2\n" + records(b"\n", **TABLE) + records(b"\n", the=[5, 6]))
+def test_Y1_the_first_of_two_duplicates_is_kept(write_plain):
+    path = write_plain(b"3 2\n" + records(b"\n", **TABLE) + records(b"\n", the=[5, 6]))
     with pytest.warns(
         VectorFileWarning, match=r": words that came again, first row kept: 1 \(first: byte 29\)\. read_"
     ):
