@@ -245,6 +245,12 @@ def test_a_field_that_is_not_a_number(write_plain, field, vocabulary):
     assert list(read_vectors(path, ["the"]).words) == ["the"]
 
 
+@pytest.mark.parametrize("end", [b"\x0b", b"\x0c", b"\x1c", b"\xa0"])
+def test_only_space_and_tab_are_stripped_from_the_end_of_a_row(write_plain, end):
+    with pytest.raises(VectorFormatError, match=r"line 1: found b'2.*' as number 2"):
+        read_vectors(write_plain(b"the 1 2" + end + b"\nof 3 4\n"), dim=2)
+
+
 @pytest.mark.parametrize("row", [b"of 4 5", b"of 4", b"of", b"of 4 5 ", b"a\tb"])
 def test_a_row_with_too_few_numbers(write_plain, row):
     path = write_plain(b"the 1 2 3\nat 4 5 6\n" + row + b"\nin 7 8 9\n")
