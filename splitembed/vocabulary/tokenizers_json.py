@@ -116,7 +116,8 @@ def _model_and_added_tokens(
 ) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     if not is_tokenizers_json(content):
         raise VocabularyError(
-            f"{where}: found other JSON; expected the JSON of a tokenizer, with `vocab` in its `model`."
+            f"{where}: found other JSON; expected the JSON of a tokenizer, with `vocab` in its `model`. "
+            "Save the tokenizer with its save()."
         )
     added = content.get("added_tokens") or []
     for token in added if isinstance(added, list) else [added]:

@@ -156,7 +156,7 @@ def test_known_tokens_are_refused_or_skipped(split):
 
 
 BAD_CALLS = {
-    "twice": (dict(tokens=["of", "of"]), VocabularyError, "'of' again"),
+    "twice": (dict(tokens=["of", "of"]), VocabularyError, "found the token 'of'"),
     "no text": (dict(tokens=[b"of"]), VocabularyError, "Tokens must be str"),
     "a number": (dict(tokens=3), SplitError, "`tokens` must be new tokens. Received: 3 "),
     "another rule": (dict(existing="keep"), SplitError, '`existing` must be "error" or "skip". Received: \'keep\''),

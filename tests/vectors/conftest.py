@@ -1,4 +1,4 @@
-"""Fixtures that make sources of vectors from bytes, under names that say nothing about the content (CASES X3)."""
+"""Fixtures that make sources of vectors from bytes."""
 
 import pytest
 
@@ -8,18 +8,6 @@ from tests.helpers.packings import PACKINGS, Delivery
 @pytest.fixture
 def write(tmp_path):
     """Return a function that writes bytes to a file and returns its path."""
-
-    def write(content: bytes):
-        path = tmp_path / "vectors.gz"
-        path.write_bytes(content)
-        return path
-
-    return write
-
-
-@pytest.fixture
-def write_plain(tmp_path):
-    """Return a function that writes bytes to a file whose name says that it is plain, and returns its path."""
 
     def write(content: bytes):
         path = tmp_path / "vectors.txt"

@@ -101,7 +101,7 @@ def test_refused_num_words(num_words, message):
 TEXTS = ["the sky is red", "the sea is blue", "The red, red rose"]
 
 
-@pytest.mark.parametrize("num_words", [None, 0, 1, 2, 4, 8, 9, 100])
+@pytest.mark.parametrize("num_words", [None, 0, 1, 4, 9])
 @pytest.mark.parametrize("oov_token", [None, "<OOV>", "rose"])
 def test_row_i_belongs_to_the_token_that_a_tokenizer_maps_to_i(num_words, oov_token):
     import tensorflow

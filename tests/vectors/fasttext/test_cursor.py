@@ -31,6 +31,8 @@ def test_bytes_put_back_are_read_first(cursor):
     cursor.put_back(b"xy")
     assert cursor.position == 0
     assert cursor.take(1, "the header") == b"x"
+    cursor.put_back(b"x")
+    assert cursor.take(1, "the header") == b"x"
     assert cursor.take(3, "the header") == b"y23"
     cursor.put_back(b"23")
     assert (cursor.take_chunk(), cursor.position) == (b"23", 4)

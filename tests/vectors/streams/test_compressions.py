@@ -1,7 +1,6 @@
 """Compressions: recognized by their first bytes, at most two nested, with one kind of error for damage; first bytes."""
 
 import io
-import itertools
 
 import pytest
 
@@ -39,21 +38,21 @@ def test_golden_bytes(packing):
     assert table_of(read_vectors(io.BytesIO(bytes.fromhex(GOLDEN[packing])))) == {"the": [1, 2], "of": [3, 4]}
 
 
-@pytest.mark.parametrize(("outer", "inner"), list(itertools.product(COMPRESSIONS, COMPRESSIONS)))
+@pytest.mark.parametrize(("outer", "inner"), list(zip(COMPRESSIONS, (*COMPRESSIONS[1:], "gzip"), strict=True)))
 def test_compressed_twice(outer, inner):
     name, content = decompressed(io.BytesIO(PACKERS[outer](PACKERS[inner](CONTENT))), "v")
     assert (name, content.read()) == (f"{inner} in {outer}", CONTENT)
 
 
 @pytest.mark.parametrize("packing", COMPRESSIONS)
-def test_a_compressed_file_in_a_zip_archive(write_plain, packing):
-    path = write_plain(zipped(**{"model.bin.gz": PACKERS[packing](CONTENT)}))
+def test_a_compressed_file_in_a_zip_archive(write, packing):
+    path = write(zipped(**{"model.bin.gz": PACKERS[packing](CONTENT)}))
     assert table_of(read_vectors(path)) == {"the": [1, 2], "of": [3, 4]}
 
 
-def test_a_zip_archive_in_a_compressed_file(write_plain):
+def test_a_zip_archive_in_a_compressed_file(write):
     with pytest.raises(VectorFormatError, match=r"found a zip archive inside another file.*Unpack it"):
-        read_vectors(write_plain(PACKERS["gzip"](zipped(CONTENT))))
+        read_vectors(write(PACKERS["gzip"](zipped(CONTENT))))
 
 
 class Slow(io.RawIOBase):
@@ -88,10 +87,10 @@ def test_an_error_of_the_disk_is_raised_as_it_is():
 
 
 @pytest.mark.parametrize("packing", COMPRESSIONS)
-def test_damage_is_named_with_both_compressions_and_its_byte(write_plain, packing):
+def test_damage_is_named_with_both_compressions_and_its_byte(write, packing):
     content = b"".join(b"w%d 0.%d\n" % (number, number * 7919) for number in range(50_000))
     packed = PACKERS[packing](content)
-    path = write_plain(PACKERS["gzip"](packed[: len(packed) // 2]))
+    path = write(PACKERS["gzip"](packed[: len(packed) // 2]))
     with pytest.raises(VectorFormatError, match=rf"{path}, byte \d+ after decompression: found {packing} in gzip data"):
         read_vectors(path)
 

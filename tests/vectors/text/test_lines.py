@@ -60,7 +60,7 @@ def test_words_that_cannot_be_encoded_match_nothing(write):
 
 
 @pytest.mark.parametrize("num_wanted", [0, 1, 1000, 30_000])
-def test_any_number_of_wanted_words(write_plain, num_wanted):
-    path = write_plain(b"".join(b"w%d 0.5 %d\n" % (number, number) for number in range(20_000)))
+def test_any_number_of_wanted_words(write, num_wanted):
+    path = write(b"".join(b"w%d 0.5 %d\n" % (number, number) for number in range(20_000)))
     wanted = [f"w{number}" for number in range(0, 3 * num_wanted, 3)]
     assert read_vectors(path, wanted).words == [word for word in wanted if int(word[1:]) < 20_000]

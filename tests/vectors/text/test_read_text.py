@@ -123,7 +123,7 @@ def test_H1_with_and_without_header(write, header):
     assert both_ways(write(header + b"the 0.1 0.2\nof 0.3 0.4\n")) == rows(the=[0.1, 0.2], of=[0.3, 0.4])
 
 
-@pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999, 10**18 - 1])
+@pytest.mark.parametrize("num_rows", [0, 3, 10**18 - 1])
 @pytest.mark.parametrize(("vocabulary", "kept"), [(None, 2), (["of"], 1), ([], 0)])
 def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, kept):
     path = write(b"%d 2\nthe 0.1 0.2\nof 0.3 0.4\n" % num_rows)
@@ -175,8 +175,7 @@ def test_a_header_alone(write, content):
 
 
 @pytest.mark.parametrize("header", [b"", b"2 2\n"])
-@pytest.mark.parametrize("vocabulary", [None, ["the"], ["unheard"]])
-@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize(("vocabulary", "dim"), [(None, 1), (["unheard"], 3)])
 def test_H5_another_dim_than_the_requested_one(write, header, vocabulary, dim):
     path = write(header + b"the 0.1 0.2\nof 0.3 0.4\n")
     with pytest.raises(VectorFormatError, match=f": found rows of dim 2; expected dim={dim}"):
@@ -226,8 +225,8 @@ def test_N5_words_that_other_readers_read_as_values(write):
     "number",
     ["0.1", "-0.0", "1.00000005960464477540", "0.000061035156", "123456789.123456789", "1e-46", "-.5", "5.", "+7"],
 )
-def test_N5_values_are_float32_of_float(write_plain, number):
-    vectors = read_vectors(write_plain(f"the {number} 0\n".encode()))
+def test_N5_values_are_float32_of_float(write, number):
+    vectors = read_vectors(write(f"the {number} 0\n".encode()))
     assert vectors.vectors[0, :1].tobytes() == np.float32(float(number)).tobytes()
 
 
@@ -242,6 +241,12 @@ def test_a_field_that_is_not_a_number(write, field, vocabulary):
         "Fix or remove that line, or download the file again."
     )
     assert list(read_vectors(path, ["the"]).words) == ["the"]
+
+
+@pytest.mark.parametrize("end", [b"\x0b", b"\x0c", b"\x1c", b"\xa0"])
+def test_only_space_and_tab_are_stripped_from_the_end_of_a_row(write, end):
+    with pytest.raises(VectorFormatError, match=r"line 1: found b'2.*' as number 2"):
+        read_vectors(write(b"the 1 2" + end + b"\nof 3 4\n"), dim=2)
 
 
 @pytest.mark.parametrize("row", [b"of 4 5", b"of 4", b"of", b"of 4 5 ", b"a\tb"])
@@ -278,13 +283,13 @@ def test_Y1_the_first_of_two_duplicates_is_kept(write):
         read_vectors(path, strict=True)
 
 
-def test_duplicates_in_later_blocks(write_plain):
+def test_duplicates_in_later_blocks(write):
     content = b"".join(b"w%d 1 %d\n" % (number % 900, number) for number in range(2000))
     with (
         mock.patch.object(text, "BATCH_BYTES", 100),
         pytest.warns(VectorFileWarning, match=r"kept: 1100 \(first: line 901\)"),
     ):
-        vectors = read_vectors(write_plain(content))
+        vectors = read_vectors(write(content))
     assert vectors.vectors[:, 1].tolist() == list(range(900))
 
 
@@ -378,7 +383,7 @@ def test_any_text_in_any_chunks_against_a_slow_parser(path, data, dim, chunk, ba
     assert [word for block in blocks for word in block.words] == list(expected)
 
 
-def test_a_large_file_against_a_slow_parser(write_plain):
+def test_a_large_file_against_a_slow_parser(write):
     generator = random.Random(0)
     lines = []
     for number in range(3000):
@@ -387,14 +392,14 @@ def test_a_large_file_against_a_slow_parser(write_plain):
     content = "\n".join(lines).encode() + b"\n"
     expected = parse_text(content, 20)
     wanted = [f"word{number}" for number in range(0, 6000, 7)]
-    path = write_plain(content)
+    path = write(content)
     with mock.patch.object(compressions, "CHUNK_BYTES", 10_000):
         assert same_table(read_vectors(path), expected, 20)
         assert same_table(read_vectors(path, wanted), {word: expected[word] for word in wanted if word in expected}, 20)
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(write_plain):
-    path = write_plain(b"the 1 2\nof 3 4\n" + b"\0" * 5_000_000)
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(write):
+    path = write(b"the 1 2\nof 3 4\n" + b"\0" * 5_000_000)
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match="line 3: found a line of more than 1048704 bytes"):
             read_vectors(path, vocabulary)

@@ -66,8 +66,7 @@ def test_nothing_is_stripped_from_a_word(write, word):
 
 
 @LF
-@pytest.mark.parametrize("num_rows", [0, 1, 3, 99_999_999_999])
-@pytest.mark.parametrize("vocabulary", [None, ["of"]])
+@pytest.mark.parametrize(("num_rows", "vocabulary"), [(0, ["of"]), (3, None), (99_999_999_999, ["of"])])
 def test_H2_a_wrong_number_of_rows_in_the_header(write, num_rows, vocabulary, end):
     path = write(b"%d 2\n" % num_rows + records(end, **TABLE))
     with pytest.warns(VectorFileWarning, match=f"header says {num_rows} rows, the file holds 2"):
@@ -96,7 +95,7 @@ def test_a_row_longer_than_the_file(write):
 
 @LF
 @pytest.mark.parametrize("vocabulary", [None, ["the"]])
-@pytest.mark.parametrize("num_lost", [1, 4, 7])
+@pytest.mark.parametrize("num_lost", [1, 7])
 def test_a_record_that_is_cut_short(write, vocabulary, end, num_lost):
     content = (b"2 2\n" + records(end, **TABLE)).removesuffix(end)[:-num_lost]
     second = 4 + 12 + len(end)

@@ -15,10 +15,8 @@ def encode(words, rows, end=b"") -> bytes:
 
 
 @pytest.mark.parametrize("dtype", NUM_BYTES)
-@pytest.mark.parametrize("end", [b"", b"\n"])
-@pytest.mark.parametrize("dim", [2, 7, 50, 300])
+@pytest.mark.parametrize(("end", "dim", "is_all"), [(b"", 2, True), (b"\n", 7, False), (b"", 300, False)])
 @pytest.mark.parametrize("kind", ["normal", "float16", "quarters", "zeros", "small", "large"])
-@pytest.mark.parametrize("is_all", [True, False])
 def test_the_dtype_is_found(dtype, end, dim, kind, is_all):
     rows = np.random.default_rng(0).normal(0, 0.4, (300, dim))
     rows = {
