@@ -121,7 +121,7 @@ def _summed(gradient: Any) -> Any:
         return ops.convert_to_tensor(gradient)
     import tensorflow as tf
 
-    from splitembed.lookup.dynamic import in_xla
+    from splitembed.lookup.context import in_xla
 
     if in_xla():
         num_rows, dense = _num_rows(gradient), tf.convert_to_tensor(gradient)
@@ -136,7 +136,7 @@ def _summed(gradient: Any) -> Any:
 def _kept_slices(slices: Any, keeps: Any) -> Any:
     import tensorflow as tf
 
-    from splitembed.lookup.dynamic import in_xla
+    from splitembed.lookup.context import in_xla
 
     kept = tf.gather(keeps, slices.indices)
     replicas = tf.distribute.get_replica_context()

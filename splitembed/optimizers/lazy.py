@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":  # before TensorFlow is imported, wh
 
 import tensorflow as tf
 
-from splitembed.lookup.dynamic import end_sparse_gradients, want_sparse_gradients
+from splitembed.lookup.gradients import end_sparse_gradients, want_sparse_gradients
 
 
 class _RowSparse(keras.optimizers.Optimizer):

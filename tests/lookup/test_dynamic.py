@@ -7,8 +7,10 @@ from hypothesis import given, settings
 
 from splitembed import SplitTable
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
-from splitembed.lookup.dynamic import Constants, end_sparse_gradients, look_up, want_sparse_gradients
-from splitembed.lookup.id_dtypes import refusal_of_dtype
+from splitembed.lookup.constant import Constants
+from splitembed.lookup.dynamic import look_up
+from splitembed.lookup.gradients import end_sparse_gradients, want_sparse_gradients
+from splitembed.lookup.id_checks import refusal_of_dtype
 from tests.helpers.models import ONLY_READS, kinds_of_large_values, same_bits
 from tests.helpers.strategies import ID_DTYPES, splits_and_ids
 
