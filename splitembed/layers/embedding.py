@@ -234,7 +234,7 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         )
 
     def summary(self) -> str:
-        """Return a table to print: rows, numbers and bytes of the frozen and the trainable part, and of a dense layer."""
+        """Return a table to print: rows, numbers and bytes of the frozen and trainable parts, and of a dense layer."""
         return summarize(self._described())
 
     def _hold_tables(self) -> None:
