@@ -12,7 +12,7 @@ from splitembed.errors import SplitEmbedError
 from splitembed.lookup.backend import Drop, Gradient
 from splitembed.lookup.constant import Constants
 from splitembed.lookup.context import exports_fixed_shapes, in_xla
-from splitembed.lookup.gradients import differentiable, end_sparse_gradients, row_gradient
+from splitembed.lookup.gradients import differentiable, end_request, row_gradient
 from splitembed.lookup.id_checks_tensorflow import check_ids
 
 
@@ -72,8 +72,8 @@ def route(ids: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, list[tf.Oper
         SplitEmbedError: XLA or an exporter to fixed shapes traces the call.
     """
     _refuse_fixed_shapes(ids)
-    # a new forward pass: an older wish is stale
-    end_sparse_gradients()
+    # the request of an optimizer belongs to the forward pass before this one
+    end_request()
     ids, checks = check_ids(ids, constants.num_tokens)
     # an id out of range reads nothing, even before its check has run; tf.gather_nd is also faster here than tf.gather
     return tf.gather_nd(constants.read_remap(), ids[:, None], bad_indices_policy="IGNORE"), checks

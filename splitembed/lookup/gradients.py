@@ -1,64 +1,36 @@
 """The gradient of the trainable rows: what it is taken of, and the form in which it reaches an optimizer."""
 
-import sys
-import threading
 from collections.abc import Callable
-from types import FrameType
+from contextvars import ContextVar
 from typing import Any
 
 import tensorflow as tf
 
 from splitembed.lookup.backend import Gradient
 
-
-class _Wish(threading.local):
-    """The backward pass of this thread that an optimizer of row slices asked for, and the variables it owns."""
-
-    backward_pass: FrameType | None = None
-    owns: Callable[[Any], bool] = bool
+# tells which variables get row slices; each thread, and so each replica of a strategy, has its own value
+_request: ContextVar[Callable[[Any], bool] | None] = ContextVar("request for row slices", default=None)
 
 
-_wish = _Wish()
+def request_slices(owns: Callable[[Any], bool]) -> None:
+    """Request row slices as the gradient of the rows of an optimizer, until `end_request` or the next forward pass.
 
-
-def want_sparse_gradients(loss: tf.Tensor, owns: Callable[[Any], bool]) -> tf.Tensor:
-    """Returns the loss; its own gradient reaches `gradient="auto"` lookups as row slices.
+    A later request replaces this one. Without a request the gradient is dense, which is right for every optimizer.
 
     Args:
-        loss: what an optimizer that sums row slices itself is to minimise.
-        owns: whether a variable is the optimizer's; another optimizer's keeps a dense gradient.
-
-    Returns:
-        The same loss. The wish holds for the backward pass that begins with it, and for no other.
+        owns: whether a variable belongs to the optimizer; the gradient of others stays dense.
     """
-
-    @tf.custom_gradient
-    def marked(value: tf.Tensor) -> Any:
-        def backward(upstream: tf.Tensor) -> tf.Tensor:
-            _wish.backward_pass, _wish.owns = _backward_pass(), owns
-            return upstream
-
-        return tf.identity(value), backward
-
-    return marked(loss)
+    _request.set(owns)
 
 
-def end_sparse_gradients() -> None:
-    """Takes the wish of `want_sparse_gradients` back."""
-    _wish.backward_pass = None
+def end_request() -> None:
+    """End the request for row slices, if there is one."""
+    _request.set(None)
 
 
-def _sparse_is_wanted(trainable: Any) -> bool:
-    current = _backward_pass()
-    return current is not None and current is _wish.backward_pass and _wish.owns(trainable)
-
-
-def _backward_pass() -> FrameType | None:
-    """The call in which TensorFlow runs this backward pass: a tape's, or that of `tf.gradients`; None outside any."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code.co_name not in ("imperative_grad", "_GradientsHelper"):
-        frame = frame.f_back
-    return frame
+def _is_requested(trainable: Any) -> bool:
+    owns = _request.get()
+    return owns is not None and owns(trainable)
 
 
 def differentiable(trainable: Any) -> tf.Tensor:
@@ -90,7 +62,7 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradie
         float32 `(num_trainable, dim)`, or `tf.IndexedSlices` of distinct rows.
     """
     num_trainable, dim = trainable.shape
-    if gradient == "dense" or (gradient == "auto" and not _sparse_is_wanted(trainable)):
+    if gradient == "dense" or (gradient == "auto" and not _is_requested(trainable)):
         return tf.math.unsorted_segment_sum(upstream, trained, num_trainable)
     distinct, place, _ = tf.unique_with_counts(trained)
     summed = tf.math.unsorted_segment_sum(upstream, place, tf.size(distinct))

@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":  # before TensorFlow is imported, wh
 
 import tensorflow as tf
 
-from splitembed.lookup.gradients import end_sparse_gradients, want_sparse_gradients
+from splitembed.lookup.gradients import end_request, request_slices
 
 
 class _RowSparse(keras.optimizers.Optimizer):
@@ -36,8 +36,14 @@ class _RowSparse(keras.optimizers.Optimizer):
         self._row_sparse = [getattr(variable, "is_row_sparse", False) for variable in variables]
 
     def scale_loss(self, loss: Any) -> Any:
-        """Scales the loss as Keras does, and asks `SplitEmbedding` layers for row slices."""
-        return want_sparse_gradients(tf.convert_to_tensor(super().scale_loss(loss)), self._owns)
+        """Scale the loss as Keras does, and request the gradient of `SplitEmbedding` layers as row slices.
+
+        Keras calls this under `fit`. In a loop of your own call it once the optimizer is built, after the forward pass.
+        The request holds for the variables of this optimizer, until `apply` or the next forward pass: until then pass
+        their gradients to this optimizer alone. Without it the gradient is dense: right, but slower.
+        """
+        request_slices(self._owns)
+        return super().scale_loss(loss)
 
     def _owns(self, variable: Any) -> bool:
         """Whether the optimizer was built with the variable; before it is built, it has none."""
@@ -45,7 +51,7 @@ class _RowSparse(keras.optimizers.Optimizer):
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Sums repeated row slices, so that clipping and squaring see each row once, and updates the variables."""
-        end_sparse_gradients()
+        end_request()
         whole = self.loss_scale_factor is not None or self.gradient_accumulation_steps
         grads = [_dense(grad) if whole else _summed(grad) for grad in grads]
         if self._distribution_strategy.num_replicas_in_sync > 1:

@@ -370,62 +370,10 @@ def test_lazy_adam_is_adam_on_other_variables(split, batches):
     np.testing.assert_array_equal(*kernels)
 
 
-def test_automatic_gradient_is_dense_for_any_other_optimizer_after_lazy_adam(split):
-    """A wish for slices holds for the backward pass of the loss that made it, whenever the optimizers are applied."""
-    layer, lazy = SplitEmbedding(split), LazyAdam(0.1)
-    layer.build()
-    lazy.build(layer.trainable_variables)
-    ids = tf.constant([TRAINABLE_IDS * 2])
-
-    def forms():
-        with tf.GradientTape(persistent=True) as tape:
-            rows = layer(ids)
-            wished, plain = lazy.scale_loss(tf.reduce_sum(rows**2)), tf.reduce_sum(tf.sin(rows))
-        gradients = [tape.gradient(loss, layer.trainable_variables)[0] for loss in (wished, plain, wished)]
-        assert [isinstance(gradient, tf.IndexedSlices) for gradient in gradients] == [True, False, True]
-        return [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-    for eager, traced in zip(forms(), tf.function(forms)(), strict=True):
-        np.testing.assert_allclose(eager, traced, rtol=1e-6)
-
-
-def test_automatic_gradient_is_dense_for_rows_that_another_optimizer_owns(split):
-    """LazyAdam on a kernel, Adam on the rows, one gradient for both: repeats must not reach Adam as slices."""
-    layer, kernel = SplitEmbedding(split), keras.Variable(np.ones((DIM, 2), np.float32))
-    layer.build()
-    lazy = LazyAdam(0.1)
-    lazy.build([kernel])
-    ids = tf.constant([TRAINABLE_IDS * 2])
-    with tf.GradientTape() as tape:
-        loss = lazy.scale_loss(tf.reduce_sum((layer(ids) + layer(ids)) @ kernel.value))
-    rows, _ = tape.gradient(loss, [layer.trainable_rows, kernel])
-    assert not isinstance(rows, tf.IndexedSlices)
-
-
 def model_of(layer, dim=1):
     ids = keras.Input((None,), dtype="int32")
     pooled = keras.layers.GlobalAveragePooling1D()(layer(ids))
     return keras.Model(ids, keras.layers.Dense(dim)(pooled))
-
-
-@pytest.mark.parametrize(
-    ("make", "is_sparse"), [(lambda: LazyAdam(0.1), True), (lambda: keras.optimizers.Adam(0.1), False)]
-)
-def test_fit_chooses_the_gradient_form(make, is_sparse, split, batches):
-    seen = []
-    optimizer = make()
-    apply = optimizer.apply
-
-    def spy(grads, trainable_variables=None):
-        grads = list(grads)
-        seen.append(isinstance(grads[0], tf.IndexedSlices))
-        return apply(grads, trainable_variables)
-
-    optimizer.apply = spy
-    model = model_of(SplitEmbedding(split))
-    model.compile(optimizer=optimizer, loss="mse")
-    model.fit(np.concatenate(batches), np.ones((80, 1)), batch_size=8, epochs=2, verbose=0)
-    assert seen[-1] == is_sparse and (is_sparse or not any(seen))  # the trace that builds the optimizer is dense
 
 
 def test_only_trainable_rows_have_weights_and_slots(split, batches):

@@ -9,7 +9,7 @@ from splitembed import SplitTable
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
 from splitembed.lookup.constant import Constants
 from splitembed.lookup.dynamic import look_up
-from splitembed.lookup.gradients import end_sparse_gradients, want_sparse_gradients
+from splitembed.lookup.gradients import end_request, request_slices
 from splitembed.lookup.id_checks import refusal_of_dtype
 from tests.helpers.models import ONLY_READS, kinds_of_large_values, same_bits
 from tests.helpers.strategies import ID_DTYPES, splits_and_ids
@@ -44,7 +44,7 @@ def test_equals_numpy_to_the_bit(case):
     same_bits(tf.function(tables)(ids), split.lookup(ids))
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse", "auto", "auto, sparse wanted"])
+@pytest.mark.parametrize("form", ["dense", "sparse", "auto", "auto, sparse requested"])
 @settings(max_examples=20)
 @given(splits_and_ids(max_rank=2))
 def test_gradient_sums_each_row(form, case):
@@ -54,13 +54,10 @@ def test_gradient_sums_each_row(form, case):
     upstream = np.arange(ids.size * split.dim, dtype=np.float32).reshape(*ids.shape, split.dim) % 7
     with tf.GradientTape() as tape:
         loss = tf.math.multiply_no_nan(tables(ids, form.split(",")[0]), upstream)  # rows may hold NaN
-        loss = (
-            want_sparse_gradients(tf.reduce_sum(loss), lambda variable: True)
-            if "wanted" in form
-            else tf.reduce_sum(loss)
-        )
+    if "requested" in form:
+        request_slices(lambda variable: variable is tables.trainable)
     gradient = tape.gradient(loss, tables.trainable)
-    end_sparse_gradients()
+    end_request()
     expected = np.zeros_like(split.trainable)
     rows = split.remap[ids]
     np.add.at(expected, ~rows[rows < 0], upstream[rows < 0])
