@@ -27,6 +27,23 @@ def in_symbolic_scope() -> bool:
 
 # Optimizers
 
+
+def index_in_optimizer(optimizer: Any, variable: Any) -> int | None:
+    """Return the position of a variable among those that an optimizer was built with; None for another variable.
+
+    Read in Keras 3.6 and 3.15.1. `update_step` is called with the TensorFlow variable, under a strategy with that of
+    one replica, and the example of a custom optimizer in Keras's documentation finds its slots by
+    `_get_variable_index`. When it breaks: the tests of LazyAdam fail; map the variables, and their local results under
+    a strategy, to positions when the optimizer is built.
+    """
+    if not hasattr(variable, "handle") and not hasattr(variable, "path"):
+        return None
+    try:
+        return int(optimizer._get_variable_index(variable))
+    except KeyError:
+        return None
+
+
 # Graphs and gradients of TensorFlow
 
 

@@ -139,7 +139,6 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             trainable=self.num_trainable > 0,
             autocast=False,
         )
-        self.trainable_rows.is_row_sparse = True
         self._hold_tables()
         self.built = True
 

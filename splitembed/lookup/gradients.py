@@ -8,6 +8,11 @@ import tensorflow as tf
 
 from splitembed.lookup.backend import Gradient
 
+
+class DistinctSlices(tf.IndexedSlices):
+    """Row slices in which no row repeats. A tape that adds slices of two calls returns plain `tf.IndexedSlices`."""
+
+
 # tells which variables get row slices; each thread, and so each replica of a strategy, has its own value
 _request: ContextVar[Callable[[Any], bool] | None] = ContextVar("request for row slices", default=None)
 
@@ -59,16 +64,14 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradie
         gradient: the form; "auto" is the requested one.
 
     Returns:
-        float32 `(num_trainable, dim)`, or `tf.IndexedSlices` of distinct rows.
+        float32 `(num_trainable, dim)`, or `DistinctSlices`.
     """
     num_trainable, dim = trainable.shape
     if gradient == "dense" or (gradient == "auto" and not _is_requested(trainable)):
         return tf.math.unsorted_segment_sum(upstream, trained, num_trainable)
     distinct, place, _ = tf.unique_with_counts(trained)
     summed = tf.math.unsorted_segment_sum(upstream, place, tf.size(distinct))
-    slices = tf.IndexedSlices(summed, distinct, tf.constant([num_trainable, dim]))
-    slices.rows_are_distinct = True  # until the tape adds another call's slices, which makes a new object
-    return slices
+    return DistinctSlices(summed, distinct, tf.constant([num_trainable, dim]))
 
 
 def dense_gradient(trainable: Any) -> tf.Tensor:

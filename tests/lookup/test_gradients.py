@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from splitembed import LazyAdam, SplitEmbedding
-from splitembed.lookup.gradients import dense_gradient, end_request
+from splitembed.lookup.gradients import DistinctSlices, dense_gradient, end_request
 from splitembed.optimizers import LazySGD
 from tests.helpers.devices import two_replicas
 from tests.helpers.models import IDS, TARGETS, functional, make_split
@@ -213,6 +213,18 @@ def test_each_replica_requests_slices_for_itself():
 
     step()
     assert seen == [True, True]
+
+
+def test_slices_of_one_call_are_known_to_be_distinct_and_those_of_two_are_not(layer):
+    optimizer = built(layer)
+
+    def kinds():
+        with tf.GradientTape(persistent=True) as tape:
+            losses = loss_of(layer), loss_of(layer) + loss_of(layer)
+        optimizer.scale_loss(losses[0])
+        return [type(tape.gradient(loss, layer.trainable_rows.value)) for loss in losses]
+
+    assert both_ways(kinds) == [[DistinctSlices, tf.IndexedSlices]] * 2
 
 
 def test_a_dense_gradient_sums_repeated_rows():
