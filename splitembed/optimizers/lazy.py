@@ -27,7 +27,7 @@ class _Slots:
 
     def __init__(self) -> None:
         self._by_variable: dict[int, dict[str, Any]] = {}
-        self._variables: list[int] = []
+        self._order: list[int] = []
 
     def note(self, variable: Any, name: str, slot: Any) -> None:
         """Note a slot of a variable."""
@@ -35,11 +35,11 @@ class _Slots:
 
     def set_order(self, variables: Any) -> None:
         """Note the order in which the optimizer was built with its variables."""
-        self._variables = [id(variable) for variable in variables]
+        self._order = [id(variable) for variable in variables]
 
     def of(self, index: int, names: tuple[str, ...]) -> list[Any]:
         """Return the slots with these names of the variable at an index."""
-        slots = self._by_variable.get(self._variables[index], {})
+        slots = self._by_variable.get(self._order[index], {})
         return [slots[name] for name in names]
 
 
@@ -115,7 +115,7 @@ class _RowSparse(keras.optimizers.Optimizer):
         else:
             self._update_touched(gradient, variable, learning_rate, slots)
 
-    def _update_rows(self, slices: tf.IndexedSlices, variable: Any, learning_rate: Any, slots: list[Any]) -> None:
+    def _update_rows(self, slices: "tf.IndexedSlices", variable: Any, learning_rate: Any, slots: list[Any]) -> None:
         """Update the rows that slices name."""
         touched = tf.where(tf.reduce_any(slices.values != 0, axis=range(1, slices.values.shape.rank)))
         rows, gradient = tf.gather_nd(slices.indices, touched), tf.gather_nd(slices.values, touched)
