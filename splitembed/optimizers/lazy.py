@@ -30,8 +30,8 @@ class _Slots:
         self._order: list[int] = []
 
     def note(self, variable: Any, name: str, slot: Any) -> None:
-        """Note a slot of a variable."""
-        self._by_variable.setdefault(id(variable), {})[name] = slot
+        """Note a slot of a variable, the first one of that name."""
+        self._by_variable.setdefault(id(variable), {}).setdefault(name, slot)
 
     def set_order(self, variables: Any) -> None:
         """Note the order in which the optimizer was built with its variables."""
@@ -208,6 +208,14 @@ class LazyAdagrad(_RowSparse, keras.optimizers.Adagrad):
 
     def __init__(self, learning_rate: Any = 0.001, *args: Any, name: str = "lazy_adagrad", **kwargs: Any) -> None:
         super().__init__(learning_rate, *args, name=name, **kwargs)
+
+    def build(self, variables: Any) -> None:
+        """Make the accumulators, which Keras 3.6 adds last, in the order of the variables and without a reference."""
+        if self.built:
+            return
+        super().build(variables)
+        for variable, slot in zip(variables, self.variables[-len(variables) :], strict=False):
+            self._slots.note(variable, "accumulator", slot)
 
     def _slot_names(self) -> tuple[str, ...]:
         return ("accumulator",)
