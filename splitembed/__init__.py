@@ -1,4 +1,4 @@
-"""splitembed: pretrained word vectors in a frozen constant, the rows to be learned in a small trainable variable.
+"""splitembed: pretrained word vectors in a frozen constant, and the rows that train in a small variable.
 
 >>> import splitembed as se
 >>> split = se.build_split(["", "[UNK]", "the", "usr"], {"the": [0.1, 0.2]}, seed=0)
@@ -12,7 +12,7 @@ soon as Keras is imported, so that saved models load without `custom_objects`.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from splitembed.layers.registration import register_with_keras
+from splitembed.registration import register_with_keras
 
 if TYPE_CHECKING:
     from splitembed.coverage import report_coverage as report_coverage

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 # A module imports only from modules before it; "" is the package's own `__init__`, which gathers the public names.
 NUMPY_CORE = (
     "keras_compat",
+    "registration",
     "errors",
     "data",
     "arrays",

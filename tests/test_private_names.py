@@ -1,9 +1,13 @@
 """Private names of Keras, TensorFlow and CPython are used in `keras_compat.py` alone. Each check is shown to fail."""
 
 import ast
+import inspect
+import textwrap
 from pathlib import Path
 
 import pytest
+
+from splitembed import keras_compat
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "splitembed"
@@ -121,3 +125,34 @@ def test_the_check_can_fail(tmp_path, source):
 def test_own_private_names_pass(tmp_path, source):
     (tmp_path / "module.py").write_text(source)
     assert foreign_uses(tmp_path) == []
+
+
+def overridden_names(package: str) -> set[str]:
+    """The private names of Keras that the subclasses of its classes in a package define, as methods or attributes."""
+    import keras
+
+    optimizer = keras.optimizers.Adam()
+    optimizer.build([keras.Variable([1.0])])
+    # on TensorFlow, some names are those of its base classes
+    private = {name for base in (keras.layers.Layer(), keras.Model(), optimizer) for name in dir(base)}
+    waiting, found = [keras.layers.Layer, keras.optimizers.Optimizer], set()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith(package):
+            found |= defined_names([ast.parse(textwrap.dedent(inspect.getsource(kind)))]) & private
+    return found
+
+
+def test_overridden_hooks_of_keras_are_those_that_are_justified():
+    assert overridden_names("splitembed.") == set(keras_compat.OVERRIDDEN)
+
+
+def test_another_overridden_hook_is_found():
+    import keras
+
+    class Layer(keras.layers.Layer):
+        def _get_call_context(self):
+            return None
+
+    assert overridden_names(Layer.__module__) == {"_get_call_context"}

@@ -121,12 +121,13 @@ def _summed(gradient: Any) -> Any:
         return ops.convert_to_tensor(gradient)
     import tensorflow as tf
 
-    from splitembed.lookup.dynamic import in_xla
+    from splitembed.lookup.context import in_xla
+    from splitembed.lookup.gradients import DistinctSlices
 
     if in_xla():
         num_rows, dense = _num_rows(gradient), tf.convert_to_tensor(gradient)
         return _distinct(dense, tf.range(num_rows, dtype=gradient.indices.dtype), gradient)
-    if getattr(gradient, "rows_are_distinct", False):
+    if isinstance(gradient, DistinctSlices):
         return gradient
     rows, place, _ = tf.unique_with_counts(gradient.indices)  # unlike tf.unique, XLA refuses it loudly
     values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
@@ -136,7 +137,7 @@ def _summed(gradient: Any) -> Any:
 def _kept_slices(slices: Any, keeps: Any) -> Any:
     import tensorflow as tf
 
-    from splitembed.lookup.dynamic import in_xla
+    from splitembed.lookup.context import in_xla
 
     kept = tf.gather(keeps, slices.indices)
     replicas = tf.distribute.get_replica_context()
@@ -149,9 +150,9 @@ def _kept_slices(slices: Any, keeps: Any) -> Any:
 
 def _distinct(values: Any, indices: Any, like: Any) -> Any:
     """Slices of the same table that name each row once, which tells our optimizers not to sum them again."""
-    slices = type(like)(values, indices, like.dense_shape)
-    slices.rows_are_distinct = True
-    return slices
+    from splitembed.lookup.gradients import DistinctSlices
+
+    return DistinctSlices(values, indices, like.dense_shape)
 
 
 def _num_rows(gradient: Any) -> int:

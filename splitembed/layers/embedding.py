@@ -1,8 +1,7 @@
-"""SplitEmbedding: a split in, a Keras layer out, which looks token ids up and trains the trainable rows alone."""
+"""SplitEmbedding, the Keras layer that looks token ids up in a split and trains its trainable rows alone."""
 
-import importlib
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,20 +11,19 @@ from splitembed.errors import SplitError
 from splitembed.layers.row_updates import RowUpdates
 from splitembed.layers.saving import ROWS, SavesSplit
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
+from splitembed.lookup.backend import Combiner, Form, Gradient
+from splitembed.lookup.choose_backend import choose_backend
 from splitembed.lookup.dropout import checked_rate, make_drop
-from splitembed.lookup.id_dtypes import refusal_of_dtype
-from splitembed.lookup.static import check_layout
+from splitembed.lookup.id_checks import refusal_of_dtype
+from splitembed.lookup.static import check_weights_shape
 from splitembed.split.table import SplitTable
 
 _IS_TENSORFLOW = keras.backend.backend() == "tensorflow"
-_backend: Any = importlib.import_module(
-    "splitembed.lookup.backend_tensorflow" if _IS_TENSORFLOW else "splitembed.lookup.backend_keras"
-)
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
 class SplitEmbedding(RowUpdates, SavesSplit):
-    """Turns token ids into rows: frozen ones from a constant, trainable ones from the layer's only weight.
+    """Looks up a row for each token id: frozen rows from a constant, trainable rows from the layer's only weight.
 
     ```python
     ids = keras.Input((None,), dtype="int32")
@@ -33,42 +31,46 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     ```
 
     Args:
-        split: the `SplitTable` to look up in. Its frozen rows and remap are used where they are, without a copy.
-        mask_zero: mask id 0, which must be the split's padding.
-        embeddings_regularizer: on the trainable rows alone.
-        embeddings_constraint: on the trainable rows alone.
-        combiner: None for one row an id; "mean", "sum" or "sqrtn" to combine the rows along the last axis of the ids,
-            without laying them out: faster and leaner than pooling afterwards. With `mask_zero` padding does not count.
+        split: the `SplitTable` to look up in. Its frozen rows and remap are used without a copy.
+        mask_zero: whether to mask id 0, which must be the padding of the split.
+        embeddings_regularizer: a regularizer of the trainable rows alone.
+        embeddings_constraint: a constraint on the trainable rows alone.
+        combiner: None for one row an id; "mean", "sum" or "sqrtn" to combine the rows along the last axis of the ids as
+            they are read: faster and leaner than pooling afterwards. With `mask_zero`, padding does not count.
         trainable_dropout: the probability, `0 <= p < 1`, with which each occurrence of a trainable row is replaced by
             zeros in training, so that rare tokens overfit less; the others are not scaled up. Choose it on validation
             data.
-        seed: an integer from which `trainable_dropout` draws; None, another one each time the layer is made.
+        seed: an integer seed for `trainable_dropout`; None for a new seed each time a layer is made.
         gradient: the form in which the gradient reaches the trainable rows. "dense" is right for every optimizer;
-            "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` asks for it, else dense.
-        lookup: "dynamic" costs what the distinct trainable rows cost, and needs TensorFlow without XLA; "static" has
-            fixed shapes, for XLA, TFLite, ONNX, JAX and PyTorch, and a dense gradient; "auto" decides as it is traced.
-        save_by_reference: False, and a `.keras` file holds the frozen table, at each epoch of a `ModelCheckpoint` too;
-            True, and it says where the table's own frozen.h5 is, which loading must find there or, by its fingerprint,
-            in a folder that the environment variable SPLITEMBED_PATH lists.
+            "sparse", row slices, is for `LazyAdam`; "auto" is sparse where `LazyAdam` requests it, else dense.
+        lookup: the form of the lookup. The cost of "dynamic" follows the distinct trainable rows, and it needs
+            TensorFlow without XLA; "static" has fixed shapes, for XLA, LiteRT, ONNX, JAX and PyTorch, and a dense
+            gradient; "auto" is chosen when the call is traced.
+        save_by_reference: False to write the frozen table into every `.keras` file, at each epoch of a
+            `ModelCheckpoint` too; True to write the path of its frozen.h5 instead, which loading must find there or,
+            by its fingerprint, in a folder that the environment variable SPLITEMBED_PATH lists.
         **kwargs: `name`, `dtype`, `trainable`, as in any Keras layer. The rows are float32 under every dtype policy.
 
     Input shape:
         ids: integers of any shape, ragged ones included; each in `0 <= id < num_tokens`.
-        weights: with a combiner, optional floats of the ids' shape, as in `layer(ids, weights)`. "sum" adds the
+        weights: with a combiner, optional floats of the shape of the ids, as in `layer(ids, weights)`. "sum" adds the
             weighted rows up, "mean" divides by the sum of the weights, "sqrtn" by the root of the sum of their squares.
-            What `trainable_dropout` drops adds nothing to the sum, and still counts in the divisor.
-        training: whether to drop; `fit` says so, `predict` and every export say no.
+            A row that `trainable_dropout` drops adds nothing to the sum, and still counts in the divisor.
+        training: whether to drop rows: True under `fit`, False under `predict` and in every export.
 
     Output shape:
-        `ids.shape + (dim,)`, or with a combiner `ids.shape[:-1] + (dim,)`, in the layer's compute dtype. A bag without
-        weight is zero.
+        `ids.shape + (dim,)`, or with a combiner `ids.shape[:-1] + (dim,)`, in the compute dtype of the layer. A bag
+        without weight is zero.
 
     Raises:
         TokenIdError: an id out of range (in a compiled model, `tf.errors.InvalidArgumentError` with the same message).
         MissingTableError: the layer was made from a config alone, and its tables have not been loaded.
     """
 
-    copies_rows = False  # in a pretrained model, whose other layers are to round as ever: see `look_up`
+    # True in a pretrained model, whose other layers must round as before: see `in_place` of `lookup.dynamic.look_up`
+    copies_rows = False
+    # whether the frozen rows are held as columns, for a table that is only multiplied
+    is_transposed = False
 
     def __init__(
         self,
@@ -77,15 +79,15 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         *,
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
-        combiner: Literal["mean", "sum", "sqrtn"] | None = None,
+        combiner: Combiner | None = None,
         trainable_dropout: float = 0.0,
         seed: int | None = None,
-        gradient: Literal["auto", "dense", "sparse"] = "auto",
-        lookup: Literal["auto", "dynamic", "static"] = "auto",
+        gradient: Gradient = "auto",
+        lookup: Form = "auto",
         save_by_reference: bool = False,
         **kwargs: Any,
     ) -> None:
-        # ids that come as floats must not be rounded to float16
+        # float ids must not be rounded to float16
         super().__init__(autocast=False, save_by_reference=save_by_reference, **kwargs)
         if not isinstance(split, SplitTable | SplitSpec):
             raise SplitError(f"`split` must be a SplitTable. Received: {split!r} (of type {type(split).__name__}).")
@@ -114,16 +116,18 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         self.combiner, self.gradient, self.lookup = combiner, gradient, lookup
         self.trainable_dropout, self.seed = checked_rate(trainable_dropout), seed
         if self.trainable_dropout:
-            self.seed_generator = _backend.SeedGenerator(seed)
+            self.seed_generator = choose_backend().seed_generator(seed)
         self.supports_jit = lookup != "dynamic"
-        self._convert_input_args = _IS_TENSORFLOW  # elsewhere arrays must be checked before a conversion narrows them
+        # on JAX and PyTorch, arrays must be checked before a conversion narrows them
+        self._convert_input_args = _IS_TENSORFLOW
         self._allow_non_tensor_positional_args = not _IS_TENSORFLOW
         self._spec = split if isinstance(split, SplitSpec) else None
         self._split = split if isinstance(split, SplitTable) else None
-        self._constants: Any = None  # the tables, as the backend holds them
+        # the tables, as the backend holds them
+        self._constants: Any = None
 
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
-        """Makes the weight, and holds the frozen rows and the remap: as handles, on other backends as weights."""
+        """Make the weight, and hold the frozen rows and the remap: on TensorFlow as handles, elsewhere as weights."""
         self.trainable_rows = self.add_weight(
             name=ROWS,
             shape=(self.num_trainable, self.output_dim),
@@ -131,53 +135,54 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             initializer=self._initial_rows,
             regularizer=self.embeddings_regularizer,
             constraint=self.embeddings_constraint,
-            trainable=self.num_trainable > 0,  # all frozen, it has nothing to train
+            # Keras warns of a trainable weight without rows
+            trainable=self.num_trainable > 0,
             autocast=False,
         )
-        self.trainable_rows.is_row_sparse = True
         self._hold_tables()
         self.built = True
 
     def call(self, ids: Any, weights: Any = None, training: bool | None = None) -> Any:
-        """Looks ids up, and combines their rows if the layer has a combiner."""
+        """Look ids up, and combine their rows if the layer has a combiner."""
         if weights is not None and self.combiner is None:
             raise SplitError("`weights` are for a layer with a combiner, and this one has none.")
         if self._split is None:
-            return _backend.without_tables(self, ids, self._missing())
+            shape = self.compute_output_shape(ids.shape)
+            return choose_backend().without_tables(shape, self.compute_dtype, self._missing())
         drop = make_drop(self.trainable_dropout, self.seed_generator) if training and self.trainable_dropout else None
-        return _backend.embed(self, ids, weights, self._constants, drop)
+        return choose_backend().embed(self, ids, weights, self._constants, drop)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Marks the ids that are not padding."""
-        if not self.mask_zero or self.combiner is not None or _backend.is_ragged(inputs):
+        """Return True for each id but padding."""
+        if not self.mask_zero or self.combiner is not None or choose_backend().is_ragged(inputs):
             return None
         return ops.not_equal(inputs, 0)
 
     def compute_output_shape(self, ids_shape: Any, weights_shape: Any = None) -> tuple[int | None, ...]:
-        """`ids.shape + (dim,)`, less the last axis of the ids where they are combined."""
+        """Return `ids.shape + (dim,)`, with a combiner without the last axis of the ids."""
         if weights_shape is not None:
-            check_layout(tuple(weights_shape), tuple(ids_shape))
+            check_weights_shape(tuple(weights_shape), tuple(ids_shape))
         kept = tuple(ids_shape) if self.combiner is None else tuple(ids_shape)[:-1]
         return (*kept, self.output_dim)
 
     def compute_output_spec(self, ids: Any, weights: Any = None, training: bool | None = None) -> Any:
-        """The symbolic output."""
+        """Return the symbolic output."""
         if getattr(ids, "sparse", False):
             raise SplitError("Sparse ids have no row for what they leave out. Use keras.Input(..., sparse=False).")
         refusal = refusal_of_dtype(keras.backend.standardize_dtype(ids.dtype), self.input_dim)
         if refusal:
             raise SplitError(refusal)
-        ragged = {"ragged": True} if _backend.is_ragged(ids) and self.combiner is None else {}
+        ragged = {"ragged": True} if choose_backend().is_ragged(ids) and self.combiner is None else {}
         shape = self.compute_output_shape(ids.shape, getattr(weights, "shape", None))
         return keras.KerasTensor(shape, dtype=self.compute_dtype, **ragged)
 
     def to_split(self) -> SplitTable:
-        """Returns the split with the rows as trained so far; the frozen rows are shared, not copied."""
+        """Return the split with the rows as trained so far; the frozen rows are shared, not copied."""
         split = self._loaded_split()
         return split.with_trainable(self._rows()) if self.built else split
 
     def get_config(self) -> dict[str, Any]:
-        """The layer's arguments, with sizes and fingerprints in the split's place."""
+        """Return the arguments of the layer, with sizes and fingerprints instead of the split."""
         return {
             **super().get_config(),
             "split": asdict(self._described()),
@@ -195,19 +200,20 @@ class SplitEmbedding(RowUpdates, SavesSplit):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
-        """Makes the layer on the live split of that fingerprint, or without tables until they are loaded."""
+        """Make the layer on the live split of that fingerprint, or without tables until they are loaded."""
         spec = SplitSpec(**config["split"])
         options = {name: value for name, value in config.items() if name != "copies_rows"}
         layer = cls(**{**options, "split": LIVE.get(spec) or spec, "mask_zero": False})
         layer.copies_rows = config.get("copies_rows", False)
-        layer.mask_zero = layer.supports_masking = config["mask_zero"]  # was checked, or is a pretrained model's
+        # it was checked before, or comes from a pretrained model
+        layer.mask_zero = layer.supports_masking = config["mask_zero"]
         return layer
 
     def quantize(self, mode: Any = None, **kwargs: Any) -> None:
-        """Refuses: frozen rows are stored narrow from the start, and trainable ones are float32.
+        """Refuse: frozen rows can be stored in int8 from the start, and trainable ones are float32.
 
         Raises:
-            NotImplementedError: always; `model.quantize` passes the layer over, and warns.
+            NotImplementedError: always; `model.quantize` leaves the layer as it is, and warns.
         """
         raise NotImplementedError(
             f"Layer {self.name!r}, a {type(self).__name__}, is not quantized in place. Make it from a split whose "
@@ -216,26 +222,23 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         )
 
     def enable_lora(self, rank: int, **kwargs: Any) -> None:
-        """Refuses: the rows that are to adapt are trainable, and the others stay as they are.
+        """Refuse: rows that adapt are trainable rows, and the others stay as they are.
 
         Raises:
             NotImplementedError: always.
         """
         raise NotImplementedError(
-            f"Layer {self.name!r}, a SplitEmbedding, takes no LoRA. Name the tokens that are to adapt as "
-            f"`trainable_tokens` of build_split, or as many as `train_most_frequent` says."
+            f"Layer {self.name!r}, a SplitEmbedding, does not support LoRA. Pass the tokens that must adapt as "
+            f"`trainable_tokens` to build_split, or their number as `train_most_frequent`."
         )
 
     def summary(self) -> str:
-        """Tells frozen from trainable rows, and what they take.
-
-        Returns:
-            A table for people: rows, numbers and bytes of each part, and of a dense trainable layer beside them.
-        """
+        """Return a table to print: rows, numbers and bytes of the frozen and trainable parts, and of a dense layer."""
         return summarize(self._described())
 
     def _hold_tables(self) -> None:
-        self._constants = _backend.hold_tables(self, self._split, self._constants)
+        self._constants = choose_backend().hold_tables(self, self._split, self._constants)
 
     def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
-        return _backend.initial_rows(np.zeros(shape, np.float32) if self._split is None else self._split.trainable)
+        rows = np.zeros(shape, np.float32) if self._split is None else self._split.trainable
+        return choose_backend().initial_rows(rows)

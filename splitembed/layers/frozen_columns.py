@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from splitembed.lookup.static import Tables
+from splitembed.lookup.backend import Tables
 
 _BACKEND = keras.backend.backend()
 _BLOCK_BYTES = 4 * 2**20  # of frozen rows that are cast a block at a time
@@ -91,13 +91,13 @@ class FrozenColumns:
     def _columns(self, number: Any) -> Any:
         """`(dim, length)` in the product's dtype, by the very operations of Keras's layer."""
         lying = self._lying(number)
-        columns = lying if self.tables.turned else ops.transpose(lying)
+        columns = lying if self.tables.transposed else ops.transpose(lying)
         return ops.cast(ops.cast(columns, self.dtypes.kernel), self.dtypes.product)
 
     def _rows(self, number: Any, without_chosen: bool) -> Any:
         """`(length, dim)` in the product's dtype."""
         lying = self._lying(number)
-        rows = ops.cast(ops.transpose(lying) if self.tables.turned else lying, self.dtypes.product)
+        rows = ops.cast(ops.transpose(lying) if self.tables.transposed else lying, self.dtypes.product)
         if not without_chosen:
             return rows
         is_frozen = ops.take(self.tables.read_remap(), self._numbers(number), axis=0) >= 0
@@ -116,9 +116,9 @@ def in_xla() -> bool:
     """Whether XLA compiles what is being traced."""
     if _BACKEND != "tensorflow":
         return bool(_BACKEND == "jax")
-    from splitembed.lookup import dynamic as lookup
+    from splitembed.lookup import context
 
-    return bool(lookup.in_xla())
+    return context.in_xla()
 
 
 def _size(dtype: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from splitembed.lookup.static import Tables
+from splitembed.lookup.backend import Tables
 
 _BLOCK_BYTES = 4 * 2**20  # of widened frozen rows, where they are not multiplied as they lie
 _USED_SHARE = 0.5  # with fewer tokens to a row than this, reading a row a token is faster than multiplying all rows
@@ -34,7 +34,7 @@ class Columns:
         self.dim = tables.dim
         has_dtype = keras.backend.standardize_dtype(stored.dtype) == dtype
         is_whole = tables.num_frozen and has_dtype and not self.by_token
-        self.whole = (ops.transpose(stored) if tables.turned else stored) if is_whole else None
+        self.whole = (ops.transpose(stored) if tables.transposed else stored) if is_whole else None
         self.num_rows = tables.num_tokens if self.by_token and tables.num_frozen else tables.num_frozen
         most = self.num_rows if all_at_once else max(1, _BLOCK_BYTES // (4 * self.dim))
         self.num_blocks = 1 if self.whole is not None else -(-self.num_rows // max(1, most))

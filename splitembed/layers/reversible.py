@@ -1,8 +1,6 @@
 """SplitReversibleEmbedding: token ids in, rows out; or hidden states in, logits over the whole vocabulary out."""
 
 from dataclasses import asdict
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -10,11 +8,12 @@ from keras import ops
 from keras.src.backend import get_autocast_scope, set_keras_mask  # Keras's own layers have no public way either
 
 from splitembed.errors import SplitError
-from splitembed.layers.embedding import SplitEmbedding, _backend
+from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.frozen_columns import Dtypes, FrozenColumns
 from splitembed.layers.in_order import logits_in_order
 from splitembed.layers.logits import Columns, logits_of
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
+from splitembed.lookup.choose_backend import choose_backend
 from splitembed.lookup.context import exports_fixed_shapes
 from splitembed.split.table import SplitTable
 
@@ -99,9 +98,8 @@ class SplitReversibleEmbedding(SplitEmbedding):
         self._check_states(ids, weights)
         layer = self if self.reverse_embedding is None else self.reverse_embedding
         if layer._split is None:
-            like = partial(self.compute_output_shape, reverse=True)
-            shaped = SimpleNamespace(compute_output_shape=like, compute_dtype=self._logits_dtype())
-            return _backend.without_tables(shaped, ids, layer._missing())
+            shape = self.compute_output_shape(ids.shape, reverse=True)
+            return choose_backend().without_tables(shape, self._logits_dtype(), layer._missing())
         return (
             ids.with_flat_values(self._logits(ids.flat_values, layer)) if _is_ragged(ids) else self._logits(ids, layer)
         )
@@ -174,7 +172,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
         return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)
 
     def _product(self, states: Any, rows: Any, tables: Any, dtypes: Dtypes) -> Any:
-        exports = exports_fixed_shapes()
+        exports = exports_fixed_shapes(states)
         if tables.order is not None:
             frozen = FrozenColumns(tables, dtypes, all_at_once=exports)
             return logits_in_order(states, dtypes.cast(rows), frozen, tables.order)
@@ -212,16 +210,8 @@ class SplitReversibleEmbedding(SplitEmbedding):
 class _LogitsTable(SplitEmbedding):
     """The table of the logits where weights are not tied. It lies as Keras's own does, a column for each token."""
 
-    is_turned = True
-
-    def _hold_tables(self) -> None:
-        if keras.backend.backend() != "tensorflow":
-            super()._hold_tables()  # its weights are made for this layer
-        elif self._split is not None:
-            from splitembed.lookup.dynamic import Constants
-
-            self._constants = Constants(self._split, turned=True)
+    is_transposed = True
 
 
 def _is_ragged(states: Any) -> bool:
-    return bool(_backend.is_ragged(states))
+    return choose_backend().is_ragged(states)

@@ -1,33 +1,25 @@
-"""Bags of token ids in, one row for each bag out: the rows are summed where they lie, never laid out by position.
+"""The combined row of each bag of token ids, summed as the rows are read.
 
 No tensor of `(batch, length, dim)` is made, neither here nor in the gradient.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from splitembed.errors import SplitError
-from splitembed.lookup.dropout import Drop
-from splitembed.lookup.dynamic import (
-    Constants,
-    Gradient,
-    Trained,
-    differentiable,
-    gather_trained,
-    row_gradient,
-    trained_places,
-)
-from splitembed.lookup.static import check_layout
-
-Combiner = Literal["mean", "sum", "sqrtn"]
+from splitembed.lookup.backend import Combiner, Drop, Gradient
+from splitembed.lookup.constant import Constants
+from splitembed.lookup.dynamic import Trained, find_trained, gather_trained
+from splitembed.lookup.gradients import differentiable, row_gradient
+from splitembed.lookup.static import check_weights_shape
 
 
 class Bags(NamedTuple):
-    """Ids laid out flat, each with its bag and, if any, its weight.
+    """Flat ids, each with its bag and, if any, its weight.
 
     `ids`, `bag` (int64, ascending) and `weights` (float32, or None where each id counts once) are `(num_ids,)`;
-    `num_bags` bags of `ids` stand in the leading `shape` of what was given.
+    `shape` is the shape of the `num_bags` bags, that of the original ids without its last axis.
     """
 
     ids: tf.Tensor
@@ -38,14 +30,14 @@ class Bags(NamedTuple):
 
     @classmethod
     def of(cls, ids: Any, weights: Any = None) -> "Bags":
-        """Takes the last axis of the ids, dense or ragged, as bags.
+        """Return the bags along the last axis of the ids, dense or ragged.
 
         Args:
             ids: `(..., length)`, or a ragged tensor of one ragged axis.
             weights: None, or floats of the same shape, ragged if the ids are.
 
         Raises:
-            SplitError: ids without an axis, of several ragged axes, or weights that are laid out differently.
+            SplitError: ids without an axis, with several ragged axes, or weights of another layout.
         """
         is_ragged = isinstance(ids, tf.RaggedTensor)
         if (is_ragged and ids.ragged_rank != 1) or ids.shape.rank in (0, 1 if is_ragged else 0):
@@ -54,8 +46,8 @@ class Bags(NamedTuple):
             if is_ragged != isinstance(weights, tf.RaggedTensor):
                 raise SplitError("`weights` must be ragged where the ids are, and dense where they are dense.")
             if None not in (weights.shape.rank, ids.shape.rank):
-                check_layout(tuple(weights.shape), tuple(ids.shape))
-            weights = _laid_out_alike(weights, ids)
+                check_weights_shape(tuple(weights.shape), tuple(ids.shape))
+            weights = _same_layout(weights, ids)
         if is_ragged:
             bag, num_bags, flat = ids.value_rowids(), ids.nrows(), ids.flat_values
             weights = None if weights is None else weights.flat_values
@@ -66,16 +58,16 @@ class Bags(NamedTuple):
         return cls(flat, tf.repeat(tf.range(num_bags), shape[-1]), _float32(weights, flat), num_bags, leading)
 
     def without_padding(self, rows: tf.Tensor) -> tuple[tf.Tensor, "Bags"]:
-        """Leaves the places of id 0 out, of the rows too."""
-        place = tf.squeeze(tf.where(self.ids != 0), 1)
-        weights = None if self.weights is None else tf.gather(self.weights, place)
-        return tf.gather(rows, place), self._replace(
-            ids=tf.gather(self.ids, place), bag=tf.gather(self.bag, place), weights=weights
+        """Return the rows and the bags without the positions of id 0."""
+        position = tf.squeeze(tf.where(self.ids != 0), 1)
+        weights = None if self.weights is None else tf.gather(self.weights, position)
+        return tf.gather(rows, position), self._replace(
+            ids=tf.gather(self.ids, position), bag=tf.gather(self.bag, position), weights=weights
         )
 
 
-def _laid_out_alike(weights: Any, ids: Any) -> Any:
-    """The weights, once they are laid out as the ids: what only a run can tell."""
+def _same_layout(weights: Any, ids: Any) -> Any:
+    """Return the weights after a check, when the graph runs, that they have the layout of the ids."""
     layout = [tensor.row_splits if isinstance(ids, tf.RaggedTensor) else tf.shape(tensor) for tensor in (weights, ids)]
     alike = tf.debugging.assert_equal(
         *(tf.cast(each, tf.int64) for each in layout), "`weights` must have the shape of the ids."
@@ -87,7 +79,7 @@ def _laid_out_alike(weights: Any, ids: Any) -> Any:
 
 
 def _float32(weights: Any, ids: tf.Tensor) -> tf.Tensor | None:
-    """Flat weights, one for each id."""
+    """Return flat weights, one for each id."""
     return None if weights is None else tf.reshape(tf.cast(weights, tf.float32), tf.shape(ids))
 
 
@@ -100,21 +92,21 @@ def combine(
     gradient: Gradient,
     drop: Drop | None = None,
 ) -> tf.Tensor:
-    """Sums the rows of each bag, and divides by what the combiner says.
+    """Sum the rows of each bag, and divide by the combiner's divisor.
 
     Args:
-        rows: int32 `(num_ids,)`, as `route` gives them.
-        bags: which bag each row is in, and its weight; weights get a gradient too.
+        rows: int32 `(num_ids,)`, as `route` returns them.
+        bags: the bag of each row, and its weight; weights get a gradient too.
         combiner: "sum" divides by 1, "mean" by the bag's sum of weights, "sqrtn" by the root of its sum of squares.
         constants: the frozen rows.
         trainable: `tf.Variable` `(num_trainable, dim)` float32.
         gradient: as for `look_up`.
-        drop: as for `look_up`; what is dropped adds nothing to the sum, and still counts in the divisor.
+        drop: as for `look_up`; a dropped row adds nothing to the sum, and still counts in the divisor.
 
     Returns:
         float32 `(num_bags, dim)`; zero for a bag whose divisor is zero, such as an empty one.
     """
-    total = _sum(rows, bags, trained_places(rows, drop), constants, trainable, gradient)
+    total = _sum(rows, bags, find_trained(rows, drop), constants, trainable, gradient)
     if combiner == "sum":
         return total
     weights = tf.ones_like(rows, tf.float32) if bags.weights is None else bags.weights
@@ -126,8 +118,8 @@ def combine(
 def _sum(
     rows: tf.Tensor, bags: Bags, read: Trained, constants: Constants, trainable: Any, gradient: Gradient
 ) -> tf.Tensor:
-    place, trained, _ = read
-    bag_of_trained = tf.gather(bags.bag, place)
+    position, trained, _ = read
+    bag_of_trained = tf.gather(bags.bag, position)
 
     @tf.custom_gradient
     def counted(source: tf.Tensor) -> Any:
@@ -139,14 +131,14 @@ def _sum(
 
     @tf.custom_gradient
     def weighted(source: tf.Tensor, weights: tf.Tensor) -> Any:
-        factors = tf.gather(weights, place)[:, None]
+        factors = tf.gather(weights, position)[:, None]
         learned = gather_trained(source, trained)
 
         def backward(upstream: tf.Tensor) -> Any:
             slices = tf.gather(upstream, bag_of_trained)
             of_trained = tf.reduce_sum(slices * learned, axis=1)
             of_weights = tf.tensor_scatter_nd_update(
-                _frozen_products(rows, bags.bag, upstream, constants), place[:, None], of_trained
+                _frozen_products(rows, bags.bag, upstream, constants), position[:, None], of_trained
             )
             return row_gradient(slices * factors, trained, trainable, gradient), of_weights
 
@@ -158,11 +150,12 @@ def _sum(
 
 
 def _sum_frozen(rows: tf.Tensor, bags: Bags, constants: Constants) -> tf.Tensor:
-    """Adds the named rows of the constant up as it reads them."""
-    place = tf.where(rows >= 0)
-    table, row = _table_of(tf.gather_nd(rows, place), constants)
-    bag, half = tf.gather_nd(bags.bag, place), tf.size(row) // 2
-    halves = [  # the kernel has one thread: two of them take about half the time
+    """Return the sum of the frozen rows of each bag, added up as they are read."""
+    position = tf.where(rows >= 0)
+    table, row = _table_of(tf.gather_nd(rows, position), constants)
+    bag, half = tf.gather_nd(bags.bag, position), tf.size(row) // 2
+    # the kernel has one thread: two of them take about half the time
+    halves = [
         tf.raw_ops.SparseSegmentSumWithNumSegments(
             data=table, indices=row[part], segment_ids=bag[part], num_segments=bags.num_bags
         )
@@ -172,25 +165,28 @@ def _sum_frozen(rows: tf.Tensor, bags: Bags, constants: Constants) -> tf.Tensor:
 
 
 def _sum_frozen_weighted(rows: tf.Tensor, bags: Bags, constants: Constants) -> tf.Tensor:
-    """A sparse matrix of weights times the constant, of which it reads the rows that are named."""
-    place = tf.where(rows >= 0)
-    table, row = _table_of(tf.gather_nd(rows, place), constants)
-    indices = tf.stack([tf.gather_nd(bags.bag, place), tf.cast(row, tf.int64)], axis=1)
+    """Return a sparse matrix of weights times the constant, which reads the named rows alone."""
+    position = tf.where(rows >= 0)
+    table, row = _table_of(tf.gather_nd(rows, position), constants)
+    indices = tf.stack([tf.gather_nd(bags.bag, position), tf.cast(row, tf.int64)], axis=1)
     size = tf.stack([tf.cast(bags.num_bags, tf.int64), tf.shape(table, tf.int64)[0]])
-    return tf.sparse.sparse_dense_matmul(tf.SparseTensor(indices, tf.gather_nd(bags.weights, place), size), table)
+    return tf.sparse.sparse_dense_matmul(tf.SparseTensor(indices, tf.gather_nd(bags.weights, position), size), table)
 
 
 def _frozen_products(rows: tf.Tensor, bag: tf.Tensor, upstream: tf.Tensor, constants: Constants) -> tf.Tensor:
-    """`(num_ids,)`: each frozen row times its bag's gradient, by way of all distinct rows times all bags; else zero."""
-    place = tf.where(rows >= 0)
-    distinct, column, _ = tf.unique_with_counts(tf.gather_nd(rows, place))
+    """Return `(num_ids,)`, each frozen row times the gradient of its bag, and zero for trainable rows.
+
+    All distinct rows are multiplied with all bags.
+    """
+    position = tf.where(rows >= 0)
+    distinct, column, _ = tf.unique_with_counts(tf.gather_nd(rows, position))
     products = tf.matmul(upstream, constants.read(distinct), transpose_b=True)
-    cells = tf.stack([tf.gather_nd(bag, place), tf.cast(column, tf.int64)], axis=1)
-    return tf.scatter_nd(place, tf.gather_nd(products, cells), tf.shape(rows, tf.int64))
+    cells = tf.stack([tf.gather_nd(bag, position), tf.cast(column, tf.int64)], axis=1)
+    return tf.scatter_nd(position, tf.gather_nd(products, cells), tf.shape(rows, tf.int64))
 
 
 def _table_of(named: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, tf.Tensor]:
-    """The table to sum from and each row's place in it: the constant itself, or its distinct rows widened."""
+    """Return the table to sum from and each row's index in it: the constant itself, or its distinct rows widened."""
     if constants.frozen.dtype == tf.float32:
         return constants.frozen.read_value(), named
     distinct, row, _ = tf.unique_with_counts(named)

@@ -1,25 +1,32 @@
-"""An array as a TensorFlow constant on the same memory: nothing is copied, whatever its size.
+"""Tables as TensorFlow constants on the memory of their arrays: nothing is copied, whatever the size.
 
-A NumPy array or memory map goes in; out comes a handle that reads it, that no optimizer and no checkpoint sees, and
-that `model.export` writes beside the graph instead of into it.
+A constant is a handle that no optimizer and no checkpoint sees, and that `model.export` writes beside the graph instead
+of into it.
 """
 
+from functools import cached_property
 from typing import Any
 
+import keras
+import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from splitembed.arrays import as_aligned, without_read_only_flag
+from splitembed.lookup.context import exports_fixed_shapes
+from splitembed.split.id_order import Order, order_of
+from splitembed.split.table import SplitTable
+from splitembed.tables import decode_rows
 
 
 def make_constant(array: NDArray[Any], name: str) -> tf.Variable:
-    """Makes a handle on the array's own memory; an array that TensorFlow cannot use as it is, is copied once.
+    """Make a handle on the memory of an array; an array that TensorFlow cannot use as it is, is copied once.
 
     Read it as `tf.gather(handle.read_value(), rows)`: `tf.gather(handle, rows)` would copy the whole table.
 
     Args:
         array: any shape, of a dtype that DLPack knows; it must never be written to again.
-        name: the handle's name in exported graphs.
+        name: the name of the handle in exported graphs.
 
     Returns:
         A non-trainable `tf.Variable` that is never assigned.
@@ -29,13 +36,76 @@ def make_constant(array: NDArray[Any], name: str) -> tf.Variable:
 
 
 def as_tensor(array: NDArray[Any]) -> tf.Tensor:
-    """Makes an eager tensor on the array's own memory, as `make_constant` does.
+    """Make an eager tensor on the memory of an array, as `make_constant` does.
 
-    TensorFlow never writes to memory that is not its own: a variable that starts from the tensor is copied before its
-    first update.
+    TensorFlow never writes to memory that it did not allocate: a variable that starts from the tensor is copied before
+    its first update.
     """
-    if array.size == 0:  # there is no memory to refer to
+    # an empty array has no memory to refer to
+    if array.size == 0:
         return tf.zeros(array.shape, array.dtype)
     memory = without_read_only_flag(as_aligned(array))
     with tf.device("CPU:0"):
         return tf.experimental.dlpack.from_dlpack(memory.__dlpack__())
+
+
+class Constants(tf.Module):
+    """The tables of a lookup that training never changes, as constants on the memory of the split.
+
+    `remap` is int32 `(num_tokens,)`; `frozen` is `(num_frozen, dim)` as stored; `scale`, with int8 rows, is float32
+    `(num_frozen,)`, else None.
+
+    Args:
+        split: the split to read.
+        transposed: whether to hold the frozen rows as columns, `(dim, num_frozen)`, for a table that is only
+            multiplied.
+    """
+
+    def __init__(self, split: SplitTable, transposed: bool = False) -> None:
+        super().__init__()
+        self.num_tokens, self.num_frozen, self.dim = split.num_tokens, split.num_frozen, split.dim
+        self.transposed, self._split = transposed, split
+        self.remap = make_constant(split.remap, "remap")
+        self.frozen = make_constant(np.ascontiguousarray(split.frozen.T) if transposed else split.frozen, "frozen")
+        self.scale = None if split.scale is None else make_constant(split.scale, "scale")
+        self._widened: tf.Variable | None = None
+
+    @cached_property
+    def order(self) -> Order | None:
+        """What trains, where the frozen rows are in id order."""
+        return order_of(self._split)
+
+    def read_remap(self) -> tf.Tensor:
+        """Return the remap without a copy, int32 `(num_tokens,)`."""
+        return self.remap.read_value()
+
+    def read_stored(self) -> tf.Tensor:
+        """Return the frozen rows as stored, without a copy: `(num_frozen, dim)`, transposed `(dim, num_frozen)`."""
+        rows = self.frozen.read_value()
+        return tf.bitcast(rows, tf.bfloat16) if rows.dtype == tf.uint16 else rows
+
+    def read(self, rows: tf.Tensor) -> tf.Tensor:
+        """Gather frozen rows into new memory, `rows.shape + (dim,)`, widened to float32."""
+        values = self.gather(rows)
+        return keras.ops.moveaxis(values, 0, -1) if self.transposed else values
+
+    def gather(self, rows: tf.Tensor) -> tf.Tensor:
+        """Gather frozen rows as `read` does, but of a transposed table as `(dim,) + rows.shape`."""
+        axis = 1 if self.transposed else 0
+        values = tf.gather(self._to_gather_from(rows).read_value(), rows, axis=axis)
+        if values.dtype == tf.uint16:
+            values = tf.bitcast(values, tf.bfloat16)
+        values = tf.cast(values, tf.float32)
+        if self.scale is None:
+            return values
+        return values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), axis - 1)
+
+    def _to_gather_from(self, rows: tf.Tensor) -> tf.Variable:
+        """Return the frozen rows, for an exporter widened to float32 where the format cannot gather 16-bit values."""
+        if self.frozen.dtype not in (tf.float16, tf.uint16) or not exports_fixed_shapes(rows):
+            self._widened = None
+            return self.frozen
+        if self._widened is None:
+            with tf.init_scope():
+                self._widened = make_constant(decode_rows(self.frozen.numpy()), "frozen")
+        return self._widened

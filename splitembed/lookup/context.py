@@ -1,15 +1,53 @@
-"""Who traces: whether what is being traced is to become an ONNX or a TFLite model, which have no dynamic lookup."""
+"""The run that a call belongs to: eager, traced, compiled by XLA, or an export to a format of fixed shapes."""
 
-import sys
-from types import FrameType
+from typing import Any
 
-# Keras's exporters, and the converters' own doors: each calls the model itself, to trace what it then converts.
-_EXPORTERS = {"keras.src.export.onnx", "keras.src.export.litert", "tensorflow.lite.python.lite", "tf2onnx.convert"}
+import keras
+import numpy as np
+
+from splitembed import keras_compat
+
+_BACKEND = keras.backend.backend()
 
 
-def exports_fixed_shapes() -> bool:
-    """Whether this call comes from an exporter to a format that needs the static form; a SavedModel does not."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__") not in _EXPORTERS:
-        frame = frame.f_back
-    return frame is not None
+def is_traced(tensor: Any) -> bool:
+    """Return whether a program is being traced, which will run on other values.
+
+    Args:
+        tensor: an input of the call, by which JAX and PyTorch can tell.
+    """
+    if _BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        return not tf.executing_eagerly()
+    if isinstance(tensor, np.ndarray):
+        return False
+    if _BACKEND == "jax":
+        import jax
+
+        return isinstance(tensor, jax.core.Tracer)
+    if _BACKEND == "torch":
+        import torch
+
+        return tensor.device.type == "meta" or torch.compiler.is_compiling()
+    return True
+
+
+def in_xla() -> bool:
+    """Return whether XLA compiles the program that is being traced, as it compiles every program of JAX."""
+    if _BACKEND != "tensorflow":
+        return _BACKEND == "jax"
+    import tensorflow as tf
+
+    return not tf.executing_eagerly() and keras_compat.is_for_xla(tf.compat.v1.get_default_graph())
+
+
+def exports_fixed_shapes(tensor: Any) -> bool:
+    """Return whether an exporter to ONNX or LiteRT traces this call, which needs the static form.
+
+    A SavedModel has no fixed shapes. In an eager call the answer is no, without a look at the stack.
+
+    Args:
+        tensor: an input of the call, as for `is_traced`.
+    """
+    return is_traced(tensor) and keras_compat.is_called_by_exporter()

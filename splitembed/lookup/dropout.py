@@ -1,15 +1,15 @@
-"""Which occurrences of trainable rows a training step drops: their shape goes in, True where to drop comes out."""
+"""Dropout of occurrences of trainable rows in a training step."""
 
-from collections.abc import Callable
 from typing import Any
 
-from splitembed.errors import SplitError
+import keras
 
-Drop = Callable[[Any], Any]  # a shape -> bool of that shape, drawn anew at each call
+from splitembed.errors import SplitError
+from splitembed.lookup.backend import Drop
 
 
 def checked_rate(rate: Any) -> float:
-    """The probability as a number of which a row can be left.
+    """Return a dropout rate as a float, after a check that some rows are kept.
 
     >>> checked_rate(0.5)
     0.5
@@ -18,7 +18,7 @@ def checked_rate(rate: Any) -> float:
     splitembed.errors.SplitError: `trainable_dropout` must be a probability, 0 <= p < 1: at 1 no row would ever train...
 
     Raises:
-        SplitError: anything else.
+        SplitError: any other value.
     """
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise SplitError(
@@ -29,13 +29,12 @@ def checked_rate(rate: Any) -> float:
 
 
 def make_drop(rate: float, seeds: Any) -> Drop:
-    """Draws independently for each occurrence, from the seeds of one layer.
+    """Return a function that draws independently for each occurrence, from the seeds of one layer.
 
     Args:
         rate: the probability of True.
-        seeds: the layer's own `keras.random.SeedGenerator`, which gives each call another seed, in a compiled step too.
+        seeds: the `keras.random.SeedGenerator` of the layer, which gives each call a new seed, in a compiled step too.
     """
-    import keras  # here, as importing Keras registers the layer, which needs this module
 
     def drop(shape: Any) -> Any:
         return keras.ops.less(keras.random.uniform(shape, dtype="float32", seed=seeds), rate)

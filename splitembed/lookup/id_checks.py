@@ -1,66 +1,78 @@
-"""Token ids of any dtype in, int32 or int64 ids that are all in range out: checked before any cast narrows them."""
+"""Checks of token ids that need no TensorFlow: which dtypes hold every id, and arrays whose values are known."""
 
-from collections.abc import Callable
+import re
 from typing import Any
 
-import tensorflow as tf
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
 
-from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
-from splitembed.lookup.id_dtypes import is_float, not_whole, refusal_of_dtype
+from splitembed.errors import SplitError, TokenIdError
+from splitembed.lookup.context import is_traced
 from splitembed.vocabulary import out_of_range
 
-_WIDER = {  # tf.gather takes int32 and int64 alone
-    tf.int8: tf.int32,
-    tf.uint8: tf.int32,
-    tf.int16: tf.int32,
-    tf.uint16: tf.int32,
-    tf.uint32: tf.int64,
-    tf.uint64: tf.int64,  # 2**63 and above turn negative, and are refused as such
-}
-_UNSIGNED = {tf.int32: tf.uint32, tf.int64: tf.uint64}
+_LARGEST_EXACT = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
 
 
-def check_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
-    """Refuses ids out of range before any cast narrows them.
+def is_float(dtype: str) -> bool:
+    """Return whether ids of this dtype must be checked for being whole."""
+    return dtype in _LARGEST_EXACT
 
-    Returns:
-        The ids as int32 or int64, and what must have run before anyone sees a row of theirs. Eagerly that is nothing:
-        a wrong id has raised.
+
+def refusal_of_dtype(dtype: str, num_tokens: int) -> str:
+    """Return why a dtype cannot hold every id exactly; an empty string where it can, as every integer dtype can.
+
+    >>> refusal_of_dtype("int8", 400_000), refusal_of_dtype("float32", 400_000)
+    ('', '')
+    >>> print(refusal_of_dtype("float16", 400_000)[:66])
+    `ids` of dtype float16 cannot hold every id below 400000 exactly.
+    >>> print(refusal_of_dtype("bool", 2))
+    `ids` must be integers. Received: a tensor of dtype bool.
     """
-    checks: list[tf.Operation] = []
-    if is_float(ids.dtype.name):
-        ids, checks = _whole_ids(ids, num_tokens)
-    elif refusal := refusal_of_dtype(ids.dtype.name, num_tokens):
+    if is_float(dtype):
+        if num_tokens <= _LARGEST_EXACT[dtype]:
+            return ""
+        return (
+            f"`ids` of dtype {dtype} cannot hold every id below {num_tokens} exactly. "
+            f'Give the model integers: keras.Input(shape, dtype="int32").'
+        )
+    return "" if re.fullmatch(r"u?int\d+", dtype) else f"`ids` must be integers. Received: a tensor of dtype {dtype}."
+
+
+def not_whole(token_id: object, dtype: str, num_tokens: int) -> str:
+    """Return the message for a float id with a fraction.
+
+    >>> not_whole(0.5, "float32", 4)
+    'Token ids must be whole numbers from 0 to 3. Received: 0.5, of dtype float32.'
+    """
+    return f"Token ids must be whole numbers from 0 to {num_tokens - 1}. Received: {token_id}, of dtype {dtype}."
+
+
+def check_known_ids(ids: Any, num_tokens: int) -> None:
+    """Refuse invalid ids whose values are known while Python runs: arrays, and tensors outside a traced program.
+
+    Raises:
+        SplitError: a dtype that cannot hold every id, or an id with a fraction.
+        TokenIdError: an id out of range.
+    """
+    if is_traced(ids):
+        return
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if refusal := refusal_of_dtype(dtype, num_tokens):
         raise SplitError(refusal)
-    wide = tf.cast(ids, _WIDER.get(ids.dtype, ids.dtype))
-    largest = tf.reduce_max(tf.bitcast(wide, _UNSIGNED[wide.dtype]))  # a negative id is a huge unsigned one
-    worst = largest if ids.dtype.is_unsigned else tf.bitcast(largest, wide.dtype)
-    in_range = _require(largest < num_tokens, worst, lambda worst: out_of_range(worst, num_tokens), TokenIdError)
-    return wide, checks + in_range
+    check_array(np.asarray(ids if isinstance(ids, np.ndarray) else ops.convert_to_numpy(ids)), dtype, num_tokens)
 
 
-def _whole_ids(ids: tf.Tensor, num_tokens: int) -> tuple[tf.Tensor, list[tf.Operation]]:
-    """Float ids, as `keras.Input(shape)` without a dtype hands them over, as int64; refused unless exact."""
-    too_narrow = refusal_of_dtype(ids.dtype.name, num_tokens)
-    if too_narrow:  # in a graph when it runs, not when it is traced: Keras traces with float placeholders for integers
-        refused = _require(tf.constant(False), tf.constant(0), lambda _: too_narrow, SplitError)
-        return tf.zeros(tf.shape(ids), tf.int64), refused
-    whole = tf.cast(ids, tf.int64)  # NaN and infinity become some integer, which is not equal to them
-    other = tf.cast(tf.boolean_mask(ids, tf.cast(whole, ids.dtype) != ids)[:1], tf.float64)
-    name = ids.dtype.name
-    return whole, _require(tf.size(other) == 0, other, lambda other: not_whole(other, name, num_tokens), SplitError)
+def check_array(ids: NDArray[Any], dtype: str, num_tokens: int) -> None:
+    """Refuse an array with an id that is out of range or has a fraction, and name the first one.
 
-
-def _require(
-    holds: tf.Tensor, value: tf.Tensor, message: Callable[[Any], str], kind: type[SplitEmbedError]
-) -> list[tf.Operation]:
-    """Raises now if it does not hold; in a graph, returns the operation that will."""
-    is_float = value.dtype.is_floating
-    if tf.executing_eagerly():
-        if not holds:
-            raise kind(message(format(value.numpy().item(), "g" if is_float else "d")))
-        return []
-    before, *after = message("\n").split("\n")
-    text = tf.strings.as_string(value, shortest=is_float)
-    parts = [before, *(part for each in after for part in (text, each))]
-    return [tf.debugging.Assert(holds, [tf.strings.join(parts)])]
+    Raises:
+        SplitError: an id with a fraction, NaN or infinity.
+        TokenIdError: an id out of range.
+    """
+    if is_float(dtype) and (broken := ids[~np.isfinite(ids) | (ids != np.trunc(ids))]).size:
+        raise SplitError(not_whole(format(float(broken[0]), "g"), dtype, num_tokens))
+    outside = ids[(ids < 0) | (ids >= num_tokens)]
+    if outside.size:
+        raise TokenIdError(out_of_range(int(outside[0]), num_tokens))

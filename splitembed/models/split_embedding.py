@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError
 from splitembed.initializers.by_name import Initializer, Seed
-from splitembed.layers.embedding import SplitEmbedding, _backend
+from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.layers.spec import LIVE, SplitSpec
+from splitembed.lookup.choose_backend import choose_backend
 from splitembed.models.export import to_dense
 from splitembed.models.find_embedding import REVERSIBLE, find_embedding, layers_in
 from splitembed.models.owners import put_split
@@ -125,9 +126,9 @@ def tables_of(dense: Any) -> list[SplitTable]:
 
     The rows stay where the layer has them wherever the backend allows it.
     """
-    weights = [_backend.stored_rows(dense.embeddings)]
+    weights = [choose_backend().stored_rows(dense.embeddings)]
     if REVERSIBLE is not None and isinstance(dense, REVERSIBLE) and not dense.tie_weights:
-        weights.append(np.ascontiguousarray(_backend.stored_rows(dense.reverse_embeddings).T))
+        weights.append(np.ascontiguousarray(choose_backend().stored_rows(dense.reverse_embeddings).T))
     return [_all_frozen(rows, dense.embeddings.dtype) for rows in weights]
 
 

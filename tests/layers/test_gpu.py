@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
-from splitembed.lookup.dynamic import Constants
+from splitembed.lookup.constant import Constants
 from tests.helpers.bits import same_bits
 from tests.helpers.models import IDS, TARGETS, functional, make_split
 

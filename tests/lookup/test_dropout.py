@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.layers.spec import LIVE
+from splitembed.lookup.constant import Constants
 from splitembed.lookup.dropout import checked_rate
-from splitembed.lookup.dynamic import Constants, look_up
+from splitembed.lookup.dynamic import look_up
 from splitembed.optimizers import LazySGD
 from tests.helpers.bits import same_bits
 from tests.helpers.devices import two_replicas

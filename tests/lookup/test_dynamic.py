@@ -1,4 +1,4 @@
-"""The lookup itself: rows, gradients, and what is refused, eagerly and in graphs."""
+"""The dynamic lookup: rows, gradients, and refusals, eagerly and in graphs."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,16 @@ from hypothesis import given, settings
 
 from splitembed import SplitTable
 from splitembed.errors import SplitEmbedError, SplitError, TokenIdError
-from splitembed.lookup.dynamic import Constants, end_sparse_gradients, look_up, want_sparse_gradients
-from splitembed.lookup.id_dtypes import refusal_of_dtype
+from splitembed.lookup.constant import Constants
+from splitembed.lookup.dynamic import look_up
+from splitembed.lookup.gradients import end_request, request_slices
 from tests.helpers.bits import same_bits
 from tests.helpers.models import ONLY_READS, kinds_of_large_values
-from tests.helpers.strategies import ID_DTYPES, splits_and_ids
+from tests.helpers.strategies import splits_and_ids
 
 
 class Tables:
-    """A split's parts as the lookup takes them."""
+    """The parts of a split, as arguments of the lookup."""
 
     def __init__(self, split: SplitTable) -> None:
         self.constants = Constants(split)
@@ -43,7 +44,7 @@ def test_equals_numpy_to_the_bit(case):
     same_bits(tf.function(tables)(ids), split.lookup(ids))
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse", "auto", "auto, sparse wanted"])
+@pytest.mark.parametrize("form", ["dense", "sparse", "auto", "auto, sparse requested"])
 @settings(max_examples=20)
 @given(splits_and_ids(max_rank=2))
 def test_gradient_sums_each_row(form, case):
@@ -53,13 +54,10 @@ def test_gradient_sums_each_row(form, case):
     upstream = np.arange(ids.size * split.dim, dtype=np.float32).reshape(*ids.shape, split.dim) % 7
     with tf.GradientTape() as tape:
         loss = tf.math.multiply_no_nan(tables(ids, form.split(",")[0]), upstream)  # rows may hold NaN
-        loss = (
-            want_sparse_gradients(tf.reduce_sum(loss), lambda variable: True)
-            if "wanted" in form
-            else tf.reduce_sum(loss)
-        )
+    if "requested" in form:
+        request_slices(lambda variable: variable is tables.trainable)
     gradient = tape.gradient(loss, tables.trainable)
-    end_sparse_gradients()
+    end_request()
     expected = np.zeros_like(split.trainable)
     rows = split.remap[ids]
     np.add.at(expected, ~rows[rows < 0], upstream[rows < 0])
@@ -92,84 +90,6 @@ def test_step_makes_nothing_of_the_table_s_size():
 
     graph = step.get_concrete_function(tf.zeros((4, 5), tf.int32)).graph
     assert kinds_of_large_values(graph, 5000) <= ONLY_READS
-
-
-OUT_OF_RANGE = [
-    (4, "int32", "4"),
-    (-1, "int8", "-1"),
-    (-1, "int32", "-1"),
-    (-1, "int64", "-1"),
-    (2**32 + 1, "int64", "4294967297"),
-    (-(2**63), "int64", "-9223372036854775808"),
-    (255, "uint8", "255"),
-    (2**16 - 1, "uint16", "65535"),
-    (2**32 - 1, "uint32", "4294967295"),
-    (2**63 + 1, "uint64", "9223372036854775809"),
-    (2**64 - 1, "uint64", "18446744073709551615"),
-    (-2.0, "float32", "-2"),
-    (4.0, "float16", "4"),
-    (2.0**40, "float64", "1099511627776"),
-]
-
-
-@pytest.mark.parametrize(("token_id", "dtype", "shown"), OUT_OF_RANGE)
-def test_I1_ids_out_of_range_are_named(token_id, dtype, shown):
-    """The same text eagerly, in a graph and from NumPy."""
-    ids = np.array([[0, token_id]], dtype)
-    text = f"Token id {shown} is out of range: there are 4 tokens, so ids run from 0 to 3"
-    tables = Tables(FOUR_TOKENS)
-    with pytest.raises(TokenIdError, match=text):
-        tables(ids)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
-        tf.function(tables)(ids)
-    if ids.dtype.kind != "f":
-        with pytest.raises(TokenIdError, match=text):
-            FOUR_TOKENS.lookup(ids)
-
-
-@pytest.mark.parametrize("dtype", [*ID_DTYPES, "float16", "bfloat16", "float32", "float64"])
-def test_I4_every_dtype_that_holds_the_ids(dtype):
-    ids = tf.cast([[3, 0], [1, 2]], dtype)
-    expected = FOUR_TOKENS.lookup([[3, 0], [1, 2]])
-    same_bits(Tables(FOUR_TOKENS)(ids), expected)
-    same_bits(tf.function(Tables(FOUR_TOKENS))(ids), expected)
-
-
-@pytest.mark.parametrize("ids", [[True], ["the"], [1 + 0j]])
-def test_other_dtypes_are_refused(ids):
-    with pytest.raises(
-        SplitError, match="`ids` must be integers. Received: a tensor of dtype (bool|string|complex128)"
-    ):
-        Tables(FOUR_TOKENS)(ids)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("token_id", [0.5, -0.25, float("nan"), float("inf"), float("-inf")])
-def test_I3_floats_must_be_whole(token_id, dtype):
-    ids = tf.constant([1.0, token_id], dtype)
-    text = f"must be whole numbers from 0 to 3. Received: {token_id:g}, of dtype {dtype}|Token id -9223372036854775808"
-    with pytest.raises(SplitEmbedError, match=text):
-        Tables(FOUR_TOKENS)(ids)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
-        tf.function(Tables(FOUR_TOKENS))(ids)
-
-
-@pytest.mark.parametrize(("dtype", "largest"), [("bfloat16", 2**8), ("float16", 2**11), ("float32", 2**24)])
-def test_I3_floats_must_hold_every_id_exactly(dtype, largest):
-    exact, beyond = of_size(largest), of_size(largest + 1)
-    same_bits(Tables(exact)(tf.constant([largest - 1], dtype)), exact.lookup([largest - 1]))
-    with pytest.raises(
-        SplitError, match=rf'of dtype {dtype} cannot hold every id below {largest + 1} .* dtype="int32"'
-    ):
-        Tables(beyond)(tf.constant([0], dtype))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"of dtype {dtype} cannot hold every id"):
-        tf.function(Tables(beyond))(tf.constant([0], dtype))
-    same_bits(Tables(beyond)(tf.constant([largest])), beyond.lookup([largest]))
-
-
-def test_which_float_dtypes_suit_how_many_tokens():
-    assert not refusal_of_dtype("float64", 2**31) and not refusal_of_dtype("int8", 2**31)
-    assert refusal_of_dtype("bool", 2) and refusal_of_dtype("string", 2)
 
 
 def test_refused_inside_xla():

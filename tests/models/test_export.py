@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from splitembed import SplitEmbedding, SplitReversibleEmbedding, SplitTable, save_trainable, tables, to_dense
 from splitembed.errors import MissingTableError, SplitError, TableFormatError
-from splitembed.lookup.context import exports_fixed_shapes
 from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
 from tests.helpers.models import IDS, TARGETS, WORDS, embeddings_in, functional, make_split, sequential
@@ -280,23 +279,3 @@ def test_an_export_without_tables_never_serves(tmp_path):
 
     with pytest.raises((MissingTableError, tf.errors.InvalidArgumentError), match="has no tables"):
         export_and_serve()
-
-
-# TFLite and ONNX: what they give is in test_export_formats.py, which needs their runtimes
-
-
-@pytest.mark.parametrize(
-    ("module", "expected"),
-    [
-        ("keras.src.export.onnx", True),
-        ("keras.src.export.litert", True),
-        ("tensorflow.lite.python.lite", True),
-        ("tf2onnx.convert", True),
-        ("keras.src.export.saved_model", False),
-        ("my_model", False),
-    ],
-)
-def test_exporters_to_fixed_shapes_are_known_by_their_module(module, expected):
-    caller = {"__name__": module}
-    exec("def export(ask):\n    return [ask() for _ in range(1)][0]", caller)
-    assert caller["export"](exports_fixed_shapes) is expected

@@ -156,7 +156,9 @@ def test_options_of_reading_are_accepted(tmp_path):
         assert build(["the"], path, non_finite="zero").lookup([0]).tolist() == [[1.0, 0.0]]
     with pytest.raises(VectorFormatError, match="expected dim=3"):
         build(["the"], path, dim=3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'fallback'; the options of a source are dim, format"):
+    with pytest.raises(
+        TypeError, match="unexpected keyword argument 'fallback'; the options of a source are dim, format"
+    ):
         build(["the"], path, fallback=["lower"])
 
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from benchmarks.speed.contestants.graph import TensorFlowContestant
 from benchmarks.speed.problems import Problem
-from splitembed.lookup.dynamic import Constants, gather_trained, route, trained_places
+from splitembed.lookup.constant import Constants
+from splitembed.lookup.dynamic import find_trained, gather_trained, route
 
 
 class Stages(TensorFlowContestant):
@@ -37,7 +38,7 @@ class Stages(TensorFlowContestant):
         values = self.constants.read(tf.maximum(rows, 0))
         waits = [] if self.upto == "route" else list(checks)
         if self.upto == "gather":
-            waits.append(gather_trained(self.trainable.handle, trained_places(rows)[1]).op)
+            waits.append(gather_trained(self.trainable.handle, find_trained(rows)[1]).op)
         with tf.control_dependencies(waits):
             return tf.reshape(values, [*tf.unstack(tf.shape(ids)), values.shape[1]])
 
