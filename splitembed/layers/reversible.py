@@ -11,9 +11,7 @@ from keras.src.backend import get_autocast_scope, set_keras_mask  # Keras's own 
 
 from splitembed.errors import SplitError
 from splitembed.layers.embedding import SplitEmbedding, _backend
-from splitembed.layers.frozen_columns import Dtypes, FrozenColumns
-from splitembed.layers.in_order import logits_in_order
-from splitembed.layers.logits import Columns, logits_of
+from splitembed.layers.logits import Dtypes, logits_of
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
 from splitembed.lookup.context import exports_fixed_shapes
 from splitembed.split.table import SplitTable
@@ -168,20 +166,10 @@ class SplitReversibleEmbedding(SplitEmbedding):
         states = ops.cast(states, dtypes.product)
         rows = ops.convert_to_tensor(layer.trainable_rows.value)
         rows = rows if layer.trainable else ops.stop_gradient(rows)
-        logits = self._product(states, rows, layer._constants, dtypes)
+        logits = logits_of(states, rows, layer._constants, layer._loaded_split(), dtypes, exports_fixed_shapes())
         if self.logit_soft_cap is None:
             return logits
         return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)
-
-    def _product(self, states: Any, rows: Any, tables: Any, dtypes: Dtypes) -> Any:
-        exports = exports_fixed_shapes()
-        if tables.order is not None:
-            frozen = FrozenColumns(tables, dtypes, all_at_once=exports)
-            return logits_in_order(states, dtypes.cast(rows), frozen, tables.order)
-        columns = Columns(tables, dtypes.product, all_at_once=exports)
-        flat = ops.reshape(states, (-1, self.output_dim))
-        logits = logits_of(flat, ops.cast(rows, dtypes.product), columns)
-        return ops.reshape(logits, (*ops.shape(states)[:-1], self.input_dim))
 
     def _dtypes(self, states: Any) -> Dtypes:
         """What Keras's layer would cast to here: its variable as the scope says, and what `reverse_dtype` says."""

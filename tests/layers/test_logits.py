@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from keras import ops
 
-import splitembed.layers.frozen_columns
-import splitembed.layers.in_order
-from splitembed.layers.frozen_columns import Dtypes, FrozenColumns
-from splitembed.layers.in_order import logits_in_order
+import splitembed.layers.logits
+from splitembed.layers.logits import Dtypes, logits_of
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.split.table import SplitTable
 from tests.helpers.differentiate import BACKEND, gradients, numpy
@@ -183,27 +181,24 @@ def splits_in_order(draw) -> SplitTable:
     return SplitTable.from_arrays(frozen, remap, trainable).with_frozen_dtype(dtype)
 
 
-def tables_of(split: SplitTable):
+def product_of(split: SplitTable):
+    """The product of states with a split's frozen rows and other trainable ones."""
     layer = SplitReversibleEmbedding(split)
     layer.build()
-    return layer._constants
-
-
-def product(tables, states, trainable):
-    return logits_in_order(states, trainable, FrozenColumns(tables, FLOAT32), tables.order)
+    return lambda states, trainable: logits_of(states, trainable, layer._constants, split, FLOAT32)
 
 
 @settings(max_examples=40)
 @given(splits_in_order(), st.integers(0, 3))
 def test_any_split_in_order_is_numpy_s(split, num_states):
-    tables = tables_of(split)
+    product = product_of(split)
     states, upstream = rows(num_states, split.dim, seed=2), rows(num_states, split.num_tokens, seed=3)
     trainable = ops.convert_to_tensor(split.trainable)
-    logits = product(tables, ops.convert_to_tensor(states), trainable)
+    logits = product(ops.convert_to_tensor(states), trainable)
     np.testing.assert_allclose(numpy(logits), states @ split.combine().T, rtol=0, atol=TOLERANCE)
 
     def total(states, trainable):
-        return ops.sum(product(tables, states, trainable) * ops.convert_to_tensor(upstream))
+        return ops.sum(product(states, trainable) * ops.convert_to_tensor(upstream))
 
     to_states, to_rows = gradients(total, states, split.trainable)
     np.testing.assert_allclose(to_states, upstream @ split.combine(), rtol=0, atol=TOLERANCE)
@@ -213,15 +208,10 @@ def test_any_split_in_order_is_numpy_s(split, num_states):
     np.testing.assert_allclose(to_rows, expected, rtol=0, atol=TOLERANCE)
 
 
-WAYS = {"very few": (1.0, 1.0), "few": (0.0, 1.0), "many": (0.0, 0.0)}
-
-
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["few", "many"])
 def way(request, monkeypatch):
-    """How columns are put in their places, whatever their number."""
-    very_few, few = WAYS[request.param]
-    monkeypatch.setattr(splitembed.layers.in_order, "_VERY_FEW", very_few)
-    monkeypatch.setattr(splitembed.layers.in_order, "_FEW", few)
+    """How trainable rows reach the logits, independent of their number."""
+    monkeypatch.setattr(splitembed.layers.logits, "_FEW", {"few": 1.0, "many": 0.0}[request.param])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -229,11 +219,11 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("blocks", ["one block", "many blocks"])
 def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, compiled, way, monkeypatch):
     if blocks == "many blocks":
-        monkeypatch.setattr(splitembed.layers.frozen_columns, "_BLOCK_BYTES", 1)
+        monkeypatch.setattr(splitembed.layers.logits, "_BLOCK_BYTES", 1)
     base = SplitTable.from_arrays(rows(NUM_BASE, 4), np.arange(NUM_BASE), np.zeros((0, 4)))
     split = base.with_frozen_dtype(frozen_dtype).thaw(CHOSEN).grow(2)
     split = split.with_trainable(rows(split.num_trainable, 4, seed=1))
-    tables = tables_of(split)
+    product = product_of(split)
     states, upstream = rows(2, 3, 4, seed=2), ops.convert_to_tensor(rows(2, 3, split.num_tokens, seed=3))
     frozen, place = split.combine(), ops.convert_to_tensor(np.maximum(~split.remap, 0))
     is_frozen = ops.convert_to_tensor(split.remap[:, None] >= 0)
@@ -243,12 +233,12 @@ def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, comp
         return ops.sum(ops.matmul(states, ops.transpose(table)) * upstream)
 
     def ours(states, trainable):
-        return ops.sum(product(tables, states, trainable) * upstream)
+        return ops.sum(product(states, trainable) * upstream)
 
     expected = gradients(dense, states, split.trainable, compiled=compiled)
     for found, other in zip(gradients(ours, states, split.trainable, compiled=compiled), expected, strict=True):
         np.testing.assert_allclose(found, other, rtol=0, atol=10 * TOLERANCE)
-    logits = numpy(product(tables, ops.convert_to_tensor(states), ops.convert_to_tensor(split.trainable)))
+    logits = numpy(product(ops.convert_to_tensor(states), ops.convert_to_tensor(split.trainable)))
     np.testing.assert_allclose(logits, states @ split.combine().T, rtol=0, atol=TOLERANCE)
 
 
@@ -257,7 +247,7 @@ def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, comp
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_a_chosen_row_that_was_not_finite_is_gone_once_it_is_assigned(number, blocks, untied, way, monkeypatch):
     if blocks == "many blocks":
-        monkeypatch.setattr(splitembed.layers.frozen_columns, "_BLOCK_BYTES", 1)
+        monkeypatch.setattr(splitembed.layers.logits, "_BLOCK_BYTES", 1)
     theirs, _ = pair(4, untied=untied)
     table = theirs.reverse_embeddings if untied else theirs.embeddings
     values = numpy(table)
@@ -278,7 +268,8 @@ def test_a_chosen_row_that_was_not_finite_is_gone_once_it_is_assigned(number, bl
     upstream = rows(5, NUM_BASE, seed=4)
 
     def total(states, trainable):
-        return ops.sum(product(layer._constants, states, trainable) * ops.convert_to_tensor(upstream))
+        logits = logits_of(states, trainable, layer._constants, split, FLOAT32)
+        return ops.sum(logits * ops.convert_to_tensor(upstream))
 
     to_states, to_rows = gradients(total, states, trained.trainable)
     np.testing.assert_allclose(to_states, upstream @ expected, rtol=0, atol=10 * TOLERANCE)
@@ -292,17 +283,6 @@ def test_a_row_that_was_not_finite_and_stays_is_keras_s(way):
     theirs.embeddings.assign(values)
     ours = SplitReversibleEmbedding(split_of(theirs.embeddings))
     np.testing.assert_array_equal(numpy(ours(rows(5, 4), reverse=True)), numpy(theirs(rows(5, 4), reverse=True)))
-
-
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere no int32 counts places")
-def test_more_places_than_an_int32_counts(monkeypatch):
-    monkeypatch.setattr(splitembed.layers.in_order, "_VERY_FEW", 1.0)
-    _, ours = pair(4)
-    ours.build()
-    ours.trainable_rows.assign(rows(len(CHOSEN), 4, seed=5))
-    expected = numpy(ours(rows(2, 3, 4), reverse=True))
-    monkeypatch.setattr(splitembed.layers.in_order, "_MOST_PLACES", 2 * 3 * NUM_BASE - 1)
-    assert_same(ours(rows(2, 3, 4), reverse=True), expected)
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="elsewhere nothing is updated in place")
