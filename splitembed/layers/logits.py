@@ -110,7 +110,7 @@ def in_xla() -> bool:
 
 
 class _Stored:
-    """The operations of Keras's layer on the stored table, and the columns of trainable rows written into the result."""
+    """The product of Keras's layer with the stored table, and columns of trainable rows written into it."""
 
     def __init__(self, tables: Tables, dtypes: Dtypes, exports: bool) -> None:
         self.tables, self.dtypes, self.order, self.exports = tables, dtypes, tables.order, exports

@@ -141,16 +141,6 @@ def test_new_tokens_and_trained_ones_leave_the_other_columns_as_they_are(untied)
         np.testing.assert_allclose(logits, states @ split.combine().T, rtol=0, atol=20 * TOLERANCE)
 
 
-@pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "bfloat16", "int8"])
-def test_a_table_that_lies_as_columns_is_read_as_any_other(frozen_dtype):
-    split, reverse = make_split_in_order(), make_split_in_order(seed=5).with_frozen_dtype(frozen_dtype)
-    layer = SplitReversibleEmbedding(split, tie_weights=False, reverse_split=reverse)
-    ids = np.arange(split.num_tokens).reshape(3, 3)
-    np.testing.assert_array_equal(numpy(layer.reverse_embedding(ids)), reverse.lookup(ids))
-    logits = numpy(layer(rows(2, split.dim), reverse=True))
-    np.testing.assert_allclose(logits, rows(2, split.dim) @ reverse.combine().T, rtol=0, atol=TOLERANCE)
-
-
 def test_a_row_that_trained_has_no_rounding_of_what_it_was():
     _, ours = pair(32, num_base=8, chosen=[2, 3])
     ours.build()

@@ -224,7 +224,7 @@ def test_rows_have_a_mask_and_logits_have_none():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"combiner": "mean"}, "no combiner: 'mean'"),
+        ({"combiner": "mean"}, "`combiner` must be None.*Received: 'mean'"),
         ({"logit_soft_cap": 0}, "must be a positive number or None. Received: 0"),
         ({"logit_soft_cap": float("nan")}, "must be a positive number or None. Received: nan"),
         ({"tie_weights": False}, "tie_weights=False, reverse_split=None"),
@@ -243,7 +243,10 @@ def test_options_that_do_not_fit_are_refused(options, message):
 @pytest.mark.parametrize(
     ("states", "message"),
     [
-        (np.zeros((2, DIM), np.int32), r"floats of shape \(..., 4\). Received: int32 of shape \(2, 4\)"),
+        (
+            np.zeros((2, DIM), np.int32),
+            r"hidden states without weights, floats of shape \(..., 4\). Received: int32 of shape \(2, 4\)",
+        ),
         (np.zeros((2, 5), np.float32), r"Received: float32 of shape \(2, 5\)"),
     ],
 )
