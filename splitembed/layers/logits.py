@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from splitembed.lookup.static import Tables, look_up_fixed
+from splitembed.split.id_order import Order
 from splitembed.split.table import SplitTable
 
 _BACKEND = keras.backend.backend()
@@ -79,7 +80,9 @@ def logits_of(
         dtypes = Dtypes(dtypes.product, dtypes.product, dtypes.product)
     ids = np.flatnonzero(split.remap < 0).astype(np.int32)
     rows = ~split.remap[ids]
-    product = (_Stored if _is_multiplied_as_stored(tables, dtypes, exports) else _Blocks)(tables, dtypes, exports)
+    order, product = tables.order, _Blocks(tables, dtypes, exports)  # type: Any, Any
+    if order is not None and _is_multiplied_as_stored(tables, order, dtypes, exports):
+        product = _Stored(tables, order, dtypes, exports)
 
     def run(states: Any, trainable: Any) -> Any:
         flat = ops.reshape(states, (-1, tables.dim))
@@ -112,8 +115,8 @@ def in_xla() -> bool:
 class _Stored:
     """The product of Keras's layer with the stored table, and columns of trainable rows written into it."""
 
-    def __init__(self, tables: Tables, dtypes: Dtypes, exports: bool) -> None:
-        self.tables, self.dtypes, self.order, self.exports = tables, dtypes, tables.order, exports
+    def __init__(self, tables: Tables, order: Order, dtypes: Dtypes, exports: bool) -> None:
+        self.tables, self.order, self.dtypes, self.exports = tables, order, dtypes, exports
 
     def multiply(self, states: Any, trainable: Any) -> Any:
         """Return the logits `(..., num_tokens)`."""
@@ -166,10 +169,10 @@ class _Stored:
         return ops.where(is_changed, ops.take(columns, number, axis=1), logits)
 
 
-def _is_multiplied_as_stored(tables: Tables, dtypes: Dtypes, exports: bool) -> bool:
-    """Whether a table is in id order, and Keras's operations do not widen it."""
-    order, stored = tables.order, keras.backend.standardize_dtype(tables.read_stored().dtype)
-    if order is None or not order.is_finite or stored == "int8" or _size(dtypes.read) > _size(stored):
+def _is_multiplied_as_stored(tables: Tables, order: Order, dtypes: Dtypes, exports: bool) -> bool:
+    """Return whether a table in id order is not widened by the operations of Keras's layer."""
+    stored = keras.backend.standardize_dtype(tables.read_stored().dtype)
+    if not order.is_finite or stored == "int8" or _size(dtypes.read) > _size(stored):
         return False
     # XLA rounds the products of blocks differently
     if in_xla():
@@ -220,5 +223,5 @@ class _Blocks:
 
 
 def _size(dtype: str) -> int:
-    """Bytes of a number."""
+    """Return the bytes of a number."""
     return {"float16": 2, "bfloat16": 2, "float32": 4}.get(dtype, 8)

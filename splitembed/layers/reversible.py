@@ -73,9 +73,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
     ) -> None:
         super().__init__(split, **kwargs)
         if self.combiner is not None:
-            raise SplitError(
-                f"`combiner` must be None: a reversible embedding returns one row for each id. Received: {self.combiner!r}."
-            )
+            raise SplitError(f"`combiner` must be None in a reversible embedding. Received: {self.combiner!r}.")
         if logit_soft_cap is not None and not logit_soft_cap > 0:
             raise SplitError(f"`logit_soft_cap` must be a positive number or None. Received: {logit_soft_cap!r}.")
         if tie_weights != (reverse_split is None):

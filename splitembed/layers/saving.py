@@ -85,8 +85,8 @@ class SavesSplit(keras.layers.Layer):
         path = split.frozen_file() or next(find_frozen(split.fingerprint), None)
         if path is None:
             raise SplitError(
-                f"Layer {self.name!r} cannot be saved by reference: no file of its frozen table {split.fingerprint} was "
-                f"found. Save the split first with split.save(folder), and make the layer from "
+                f"Layer {self.name!r} cannot be saved by reference: no file of its frozen table {split.fingerprint} "
+                f"was found. Save the split first with split.save(folder), and make the layer from "
                 f"SplitTable.open(folder); or list the folder of the table in the environment variable "
                 f"{SEARCH_PATH}; or set save_by_reference of the layer to False."
             )

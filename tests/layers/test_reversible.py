@@ -245,7 +245,7 @@ def test_options_that_do_not_fit_are_refused(options, message):
     [
         (
             np.zeros((2, DIM), np.int32),
-            r"hidden states without weights, floats of shape \(..., 4\). Received: int32 of shape \(2, 4\)",
+            r"floats of shape \(..., 4\). Received: int32 of shape \(2, 4\)",
         ),
         (np.zeros((2, 5), np.float32), r"Received: float32 of shape \(2, 5\)"),
     ],
