@@ -1,4 +1,4 @@
-"""PartialEmbedding: one matrix and the ids that train in, a Keras layer out that leaves every other row as it is."""
+"""PartialEmbedding, an embedding layer made from one matrix and the ids whose rows train."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,68 +9,63 @@ from numpy.typing import NDArray
 
 from splitembed.errors import SplitError
 from splitembed.layers.embedding import SplitEmbedding
-from splitembed.layers.spec import LIVE, SplitSpec
+from splitembed.layers.spec import SplitSpec
 from splitembed.split.checks import as_float32
 from splitembed.split.table import SplitTable
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
 class PartialEmbedding(SplitEmbedding):
-    """An embedding layer of which only some rows train: in place of layers that mask the gradient of one matrix.
+    """An embedding layer that trains only some rows, as a replacement of layers that mask the gradient of a matrix.
 
     ```python
     rows = splitembed.gradients.PartialEmbedding(num_tokens, [matrix], trainable_ids=oov_ids, mask_zero=True)(ids)
     ```
 
-    It is a `SplitEmbedding` on `SplitTable.from_matrix(weights, trainable_ids)`: the other rows are no weight, so that
-    neither an optimizer's momentum nor weight decay moves them, and its slots and checkpoints are small. Where the
-    vectors come from a file, `build_split` reads and splits them without a matrix of all tokens.
+    It is a `SplitEmbedding` on `SplitTable.from_matrix(weights, trainable_ids)`: the other rows are a constant, so that
+    neither momentum nor weight decay moves them, and optimizer slots and checkpoints are small. If the vectors are in
+    a file, `build_split` reads and splits them without a matrix of all tokens.
 
     Args:
-        num_tokens: rows of the matrix, as `input_dim` in Keras.
-        weights: the matrix `(num_tokens, dim)`, pretrained rows and others; or a list of it, `[matrix]`.
+        num_tokens: number of rows of the matrix, as `input_dim` in Keras.
+        weights: the matrix `(num_tokens, dim)` of all rows, or a list that holds it, `[matrix]`.
         trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)` of the rows that train.
-        vocabulary: the tokens in id order, or None where ids have no strings.
-        mask_zero: mask id 0, whose row must be zero and not among those that train.
-        **kwargs: of `SplitEmbedding`: `combiner`, `trainable_dropout`, `name` and others.
+        vocabulary: the tokens in id order, or None for ids without strings.
+        mask_zero: whether to mask id 0, whose row must be zero and frozen.
+        split: the split of a saved layer, which its config gives instead of the matrix.
+        **kwargs: other arguments of `SplitEmbedding`: `combiner`, `trainable_dropout`, `name` and so on.
 
     Raises:
-        SplitError: a matrix of another number of rows, or a padding row that is not zero or is to train.
+        SplitError: a matrix of another number of rows, or a padding row that is not zero or not frozen.
         TokenIdError: an id outside the matrix.
     """
 
     def __init__(
         self,
-        num_tokens: int,
-        weights: Any,
-        trainable_ids: Any,
+        num_tokens: int | None = None,
+        weights: Any = None,
+        trainable_ids: Any = None,
         *,
         vocabulary: Sequence[str] | None = None,
         mask_zero: bool = False,
+        split: SplitTable | SplitSpec | None = None,
         **kwargs: Any,
     ) -> None:
-        split = SplitTable.from_matrix(
-            _matrix(weights, num_tokens), trainable_ids, vocabulary=vocabulary, padding=0 if mask_zero else None
-        )
+        if split is None:
+            matrix = _matrix(weights, num_tokens)
+            padding = 0 if mask_zero else None
+            split = SplitTable.from_matrix(matrix, trainable_ids, vocabulary=vocabulary, padding=padding)
         super().__init__(split, mask_zero, **kwargs)
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "PartialEmbedding":
-        """Makes the layer again, as `SplitEmbedding.from_config` does: a config holds no matrix."""
-        layer: PartialEmbedding = cls.__new__(cls)
-        spec = SplitSpec(**config["split"])
-        SplitEmbedding.__init__(layer, **{**config, "split": LIVE.get(spec) or spec})
-        return layer
 
-
-def _matrix(weights: Any, num_tokens: int) -> NDArray[np.float32]:
-    """The matrix, taken out of Keras's list of weights."""
+def _matrix(weights: Any, num_tokens: int | None) -> NDArray[np.float32]:
+    """Return the matrix, also from a Keras list of weights."""
     if isinstance(weights, list | tuple) and len(weights) == 1 and np.ndim(weights[0]) == 2:
         weights = weights[0]
     rows = as_float32("weights", weights)
     if len(rows) != num_tokens:
         raise SplitError(
-            f"`weights` must have one row for each of {num_tokens} tokens. Received: {len(rows)} rows. Count ids 0 and "
-            f"1 too where they are padding and [UNK]."
+            f"`weights` must have one row for each of {num_tokens} tokens. Received: {len(rows)} rows. Padding and "
+            f"[UNK] need a row too."
         )
     return rows

@@ -1,18 +1,17 @@
-"""SplitReversibleEmbedding: token ids in, rows out; or hidden states in, logits over the whole vocabulary out."""
+"""SplitReversibleEmbedding, a SplitEmbedding that also computes logits over the vocabulary from hidden states."""
 
 from dataclasses import asdict
 from typing import Any
 
 import keras
 from keras import ops
-from keras.src.backend import get_autocast_scope, set_keras_mask  # Keras's own layers have no public way either
 
 from splitembed.errors import SplitError
+from splitembed.keras_compat import autocast_dtype, set_mask
 from splitembed.layers.embedding import SplitEmbedding
-from splitembed.layers.frozen_columns import Dtypes, FrozenColumns
-from splitembed.layers.in_order import logits_in_order
-from splitembed.layers.logits import Columns, logits_of
+from splitembed.layers.logits import Dtypes, logits_of
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
+from splitembed.layers.transposed import TransposedEmbedding
 from splitembed.lookup.choose_backend import choose_backend
 from splitembed.lookup.context import exports_fixed_shapes
 from splitembed.split.table import SplitTable
@@ -20,7 +19,7 @@ from splitembed.split.table import SplitTable
 
 @keras.saving.register_keras_serializable(package="splitembed")
 class SplitReversibleEmbedding(SplitEmbedding):
-    """A `SplitEmbedding` that also goes backwards, from hidden states to logits, as Keras's `ReversibleEmbedding`.
+    """A `SplitEmbedding` that also computes logits from hidden states, as Keras's `ReversibleEmbedding` does.
 
     ```python
     embedding = splitembed.SplitReversibleEmbedding(split)
@@ -28,36 +27,36 @@ class SplitReversibleEmbedding(SplitEmbedding):
     logits = embedding(states, reverse=True)      # (batch, length, num_tokens)
     ```
 
-    The logits are one product with the frozen rows, where they lie, and one with the trainable ones, put in id order.
-    The dense table is never built and no frozen row has a gradient; the trainable rows have one, dense, the sum of what
-    reaches them from both ends. Beside the logits, `num_states * num_tokens` values, a step takes one or two copies of
-    them. Frozen rows that the product needs in a wider dtype, and those of a table with more than twice as many rows as
-    there are tokens, are read in blocks of 4 MiB, a little more slowly.
+    The dense table is never built, and frozen rows have no gradient. The gradient of the trainable rows is dense: the
+    sum over the embedding and the logits. Besides the logits, `num_states * num_tokens` values, a step takes up to
+    three times their memory. A float32 frozen table in id order, with chosen tokens that train instead of their frozen
+    rows and new tokens after it, as `split_embedding` builds it, is multiplied as it is stored. Any other table is read
+    in blocks of 4 MiB, which takes about 1.5 times as long as one product with the dense table, and three times as long
+    for the single state of a model that generates token by token.
 
-    Where the frozen table is in id order, with chosen tokens that train beside it and new ones after it, as
-    `split_embedding` makes it, logits are those of Keras's layer to the bit, under every dtype policy, for each token
-    whose row is still what it was.
+    Where the frozen table is in id order, logits have the bits of Keras's layer under every dtype policy, for each
+    token whose row is unchanged; `splitembed.layers.logits.logits_of` lists the exceptions, which are within 1e-6.
 
     Args:
-        split: the `SplitTable` of the embedding, and of the logits where weights are tied.
-        tie_weights: whether both directions have one table. If not, `reverse_split` is that of the logits.
-        logit_soft_cap: None, or a positive number that no logit exceeds: `tanh(logits / cap) * cap`.
-        reverse_split: with `tie_weights=False` a `SplitTable` of as many tokens and the same dim. It trains as the
-            layer `reverse_embedding`, whose `to_split()` gives it back. Its frozen rows are held as columns, as Keras
-            holds them: a copy of its own in memory.
-        reverse_dtype: what the logits are computed in; by default what the hidden states and the table as it is read
-            have in common, as with Keras's layer.
-        **kwargs: as `SplitEmbedding` takes them, less a combiner. A regularizer or a constraint is for the embedding's
-            rows.
+        split: the `SplitTable` of the embedding; also of the logits if weights are tied.
+        tie_weights: whether the embedding and the logits share one table. If not, the logits use `reverse_split`.
+        logit_soft_cap: None, or a positive bound of the logits: `tanh(logits / cap) * cap`.
+        reverse_split: with `tie_weights=False` a `SplitTable` of the same number of tokens and the same dim. It trains
+            as the layer `reverse_embedding`, whose `to_split()` returns it. Its frozen rows are copied into columns, as
+            Keras stores them.
+        reverse_dtype: the dtype of the logits; by default the common dtype of the hidden states and the table as it is
+            read, as in Keras's layer.
+        **kwargs: the arguments of `SplitEmbedding`, except a combiner. A regularizer or a constraint applies to the
+            rows of the embedding.
 
     Input shape:
         ids: as for a `SplitEmbedding`; with `reverse=True` floats, `(..., dim)`.
 
     Output shape:
-        `ids.shape + (dim,)`; with `reverse=True`, `(..., num_tokens)`. As with Keras's layer, only rows have a mask.
+        `ids.shape + (dim,)`; with `reverse=True`, `(..., num_tokens)`. As in Keras's layer, only rows have a mask.
 
     Raises:
-        SplitError: options or hidden states that do not fit.
+        SplitError: invalid options or hidden states.
         TokenIdError, MissingTableError: as `SplitEmbedding` raises them.
     """
 
@@ -73,26 +72,26 @@ class SplitReversibleEmbedding(SplitEmbedding):
     ) -> None:
         super().__init__(split, **kwargs)
         if self.combiner is not None:
-            raise SplitError(f"A reversible embedding has one row for each id, and no combiner: {self.combiner!r}.")
+            raise SplitError(f"`combiner` must be None in a reversible embedding. Received: {self.combiner!r}.")
         if logit_soft_cap is not None and not logit_soft_cap > 0:
             raise SplitError(f"`logit_soft_cap` must be a positive number or None. Received: {logit_soft_cap!r}.")
         if tie_weights != (reverse_split is None):
             raise SplitError(
-                "`reverse_split` is the table of the logits where weights are not tied: give it with tie_weights=False "
-                f"and only then. Received: tie_weights={tie_weights}, reverse_split={reverse_split!r}."
+                "`reverse_split`, the table of the logits, must be given with tie_weights=False and only then. "
+                f"Received: tie_weights={tie_weights}, reverse_split={reverse_split!r}."
             )
         self.tie_weights, self.logit_soft_cap = tie_weights, logit_soft_cap
         self.reverse_dtype = None if reverse_dtype is None else keras.backend.standardize_dtype(reverse_dtype)
         self.reverse_embedding = None if reverse_split is None else self._untied(reverse_split)
 
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
-        """Makes the weight, or both where they are not tied."""
+        """Create the weight, or both weights if they are not tied."""
         super().build(ids_shape, weights_shape)
         if self.reverse_embedding is not None and not self.reverse_embedding.built:
             self.reverse_embedding.build()
 
     def call(self, ids: Any, weights: Any = None, training: bool | None = None, *, reverse: bool = False) -> Any:
-        """Looks ids up; with `reverse=True` turns hidden states into logits."""
+        """Look ids up, or with `reverse=True` compute logits from hidden states."""
         if not reverse:
             return self._masked(super().call(ids, weights, training), ids)
         self._check_states(ids, weights)
@@ -105,12 +104,12 @@ class SplitReversibleEmbedding(SplitEmbedding):
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """None: `call` marks the rows itself, as only it knows which way it goes."""
+        """Return None: `call` sets the mask of the rows, as only it knows the direction."""
 
     def compute_output_shape(
         self, ids_shape: Any, weights_shape: Any = None, *, reverse: bool = False
     ) -> tuple[int | None, ...]:
-        """`ids.shape + (dim,)`, or the shape of hidden states with `num_tokens` for their last axis."""
+        """Return `ids.shape + (dim,)`, or the shape of hidden states with `num_tokens` as the last axis."""
         if reverse:
             return (*tuple(ids_shape)[:-1], self.input_dim)
         return super().compute_output_shape(ids_shape, weights_shape)
@@ -118,7 +117,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
     def compute_output_spec(
         self, ids: Any, weights: Any = None, training: bool | None = None, *, reverse: bool = False
     ) -> Any:
-        """The symbolic output."""
+        """Return the symbolic output."""
         if not reverse:
             return self._masked(super().compute_output_spec(ids, weights, training), ids)
         self._check_states(ids, weights)
@@ -128,7 +127,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """As `SplitEmbedding` gives it, with what the logits need."""
+        """Return the config of a `SplitEmbedding` and the options of the logits."""
         reverse = self.reverse_embedding
         return {
             **super().get_config(),
@@ -140,14 +139,14 @@ class SplitReversibleEmbedding(SplitEmbedding):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
-        """Makes the layer on the live splits of those fingerprints, or without tables until they are loaded."""
+        """Make the layer on the live splits with these fingerprints, or without tables until they are loaded."""
         if config["reverse_split"] is None:
             return super().from_config(config)
         spec = SplitSpec(**config["reverse_split"])
         return super().from_config({**config, "reverse_split": LIVE.get(spec) or spec})
 
     def summary(self) -> str:
-        """As `SplitEmbedding` gives it; then the same of the table of the logits, where that is another one."""
+        """Return the summary of a `SplitEmbedding`, followed by that of a separate table of the logits."""
         reverse = self.reverse_embedding
         return super().summary() + ("" if reverse is None else "\n\nlogits\n" + summarize(reverse._described()))
 
@@ -158,7 +157,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
                 f"Received: {split.num_tokens} tokens, a dim of {split.dim}."
             )
         options = {"save_by_reference": self.save_by_reference, "trainable": self.trainable}
-        return _LogitsTable(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
+        return TransposedEmbedding(split, dtype=self.dtype_policy, name=f"{self.name}_reverse", **options)
 
     def _logits(self, states: Any, layer: SplitEmbedding) -> Any:
         states = ops.convert_to_tensor(states)
@@ -166,25 +165,14 @@ class SplitReversibleEmbedding(SplitEmbedding):
         states = ops.cast(states, dtypes.product)
         rows = ops.convert_to_tensor(layer.trainable_rows.value)
         rows = rows if layer.trainable else ops.stop_gradient(rows)
-        logits = self._product(states, rows, layer._constants, dtypes)
+        logits = logits_of(states, rows, layer._constants, layer._loaded_split(), dtypes, exports_fixed_shapes(states))
         if self.logit_soft_cap is None:
             return logits
         return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)
 
-    def _product(self, states: Any, rows: Any, tables: Any, dtypes: Dtypes) -> Any:
-        exports = exports_fixed_shapes(states)
-        if tables.order is not None:
-            frozen = FrozenColumns(tables, dtypes, all_at_once=exports)
-            return logits_in_order(states, dtypes.cast(rows), frozen, tables.order)
-        columns = Columns(tables, dtypes.product, all_at_once=exports)
-        flat = ops.reshape(states, (-1, self.output_dim))
-        logits = logits_of(flat, ops.cast(rows, dtypes.product), columns)
-        return ops.reshape(logits, (*ops.shape(states)[:-1], self.input_dim))
-
     def _dtypes(self, states: Any) -> Dtypes:
-        """What Keras's layer would cast to here: its variable as the scope says, and what `reverse_dtype` says."""
-        scope = get_autocast_scope()
-        read = self.variable_dtype if scope is None or scope.dtype is None else scope.dtype
+        """Return the dtypes that Keras's layer would cast to in this scope."""
+        read = autocast_dtype() or self.variable_dtype
         kernel = self.reverse_dtype or read
         of_states = self.reverse_dtype or keras.backend.standardize_dtype(states.dtype)
         return Dtypes(str(read), str(kernel), str(keras.backend.result_type(of_states, kernel)))
@@ -195,22 +183,17 @@ class SplitReversibleEmbedding(SplitEmbedding):
     def _masked(self, rows: Any, ids: Any) -> Any:
         mask = super().compute_mask(ids)
         if mask is not None:
-            set_keras_mask(rows, mask)
+            set_mask(rows, mask)
         return rows
 
     def _check_states(self, states: Any, weights: Any) -> None:
         dtype = keras.backend.standardize_dtype(states.dtype)
         if weights is not None or "float" not in dtype or states.shape[-1] != self.output_dim:
             raise SplitError(
-                f"With reverse=True the layer takes hidden states alone, floats of shape (..., {self.output_dim}). "
+                f"With reverse=True the inputs must be hidden states without weights, floats of shape "
+                f"(..., {self.output_dim}). "
                 f"Received: {dtype} of shape {tuple(states.shape)}{'' if weights is None else ', and weights'}."
             )
-
-
-class _LogitsTable(SplitEmbedding):
-    """The table of the logits where weights are not tied. It lies as Keras's own does, a column for each token."""
-
-    is_transposed = True
 
 
 def _is_ragged(states: Any) -> bool:

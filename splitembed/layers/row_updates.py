@@ -1,4 +1,4 @@
-"""Direct updates of trainable rows: tokens or ids and their values in, the layer's weight assigned."""
+"""Direct updates of the trainable rows of a layer by tokens or ids."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,30 +12,31 @@ from splitembed.split.checks import as_float32
 from splitembed.split.table import SplitTable
 
 Rows = NDArray[np.float32]
-_NAMED = 5  # frozen tokens that an error lists
+# number of frozen tokens that an error lists
+_NAMED = 5
 
 
 class RowUpdates(keras.layers.Layer):
-    """The part of `SplitEmbedding` that sets rows by hand: mixed in as its base.
+    """A base class of `SplitEmbedding` that sets rows directly.
 
     The layer has `_loaded_split()`, which gives its split or raises, and the weight `trainable_rows` once it is built.
     """
 
     def assign_rows(self, ids: Any, values: ArrayLike) -> None:
-        """Sets trainable rows.
+        """Set trainable rows.
 
         ```python
         layer.assign_rows(["usr", 7], [[0.1, 0.2], [0.3, 0.4]])     # a row for each
-        layer.assign_rows("usr", [0.1, 0.2])                        # one token by itself
+        layer.assign_rows("usr", [0.1, 0.2])                        # one token
         ```
 
-        Of values for the same row the last one counts, whether an id repeats or several ids share the row. The small
-        table is written as a whole: the cost is `num_trainable * dim`, so update many rows in one call. What an
-        optimizer remembers of the rows stays as it was.
+        Of several values for one row, the last one is set, whether an id repeats or several ids share the row. The
+        trainable table is written as a whole, at a cost of `num_trainable * dim`, so update many rows in one call.
+        Optimizer slots are unchanged.
 
         Args:
             ids: tokens, ids, both mixed, or a boolean mask `(num_tokens,)`, of trainable rows.
-            values: numbers `(num_ids, dim)`; `(dim,)` for one token or id by itself.
+            values: numbers `(num_ids, dim)`, or `(dim,)` for a single token or id.
 
         Raises:
             SplitError: a frozen id, values of another shape, or a call inside a compiled function.
@@ -46,17 +47,17 @@ class RowUpdates(keras.layers.Layer):
         self._update(ids, values, _assign)
 
     def add_to_rows(self, ids: Any, values: ArrayLike) -> None:
-        """Adds to trainable rows; values for the same row add up.
+        """Add to trainable rows; several values for one row add up.
 
         ```python
         layer.add_to_rows(["usr", "usr"], [[0.1, 0.2], [0.3, 0.4]])  # adds [0.4, 0.6]
         ```
 
-        In all else as `assign_rows`.
+        The cost, shared rows and optimizer slots are as in `assign_rows`.
 
         Args:
             ids: tokens, ids, both mixed, or a boolean mask `(num_tokens,)`, of trainable rows.
-            values: numbers `(num_ids, dim)`; `(dim,)` for one token or id by itself.
+            values: numbers `(num_ids, dim)`, or `(dim,)` for a single token or id.
 
         Raises:
             SplitError: a frozen id, values of another shape, or a call inside a compiled function.
@@ -73,18 +74,19 @@ class RowUpdates(keras.layers.Layer):
         _refuse_tracing(self.trainable_rows, self.name)
         ids = keras.ops.convert_to_numpy(ids) if keras.ops.is_tensor(ids) else ids
         chosen = split.ids(ids)
-        places = split.remap[chosen]
-        if (places >= 0).any():
-            raise _frozen(split, chosen[places >= 0], self.name)
+        coded = split.remap[chosen]
+        if (coded >= 0).any():
+            raise _frozen(split, chosen[coded >= 0], self.name)
         updates = _checked_values(values, len(chosen), split.dim, one=isinstance(ids, str | int | np.integer))
         rows = np.array(keras.ops.convert_to_numpy(self.trainable_rows))
-        change(rows, ~places, updates)
-        self.trainable_rows.assign(rows)  # whole: after one scatter TensorFlow copies a variable at every read
+        change(rows, ~coded, updates)
+        # as a whole: after one scatter TensorFlow copies a variable at every read
+        self.trainable_rows.assign(rows)
 
 
-def _assign(rows: Rows, places: NDArray[Any], values: Rows) -> None:
-    """Writes each row once, with the last of its values."""
-    distinct, last = np.unique(places[::-1], return_index=True)
+def _assign(rows: Rows, indices: NDArray[Any], values: Rows) -> None:
+    """Write each row once, with the last of its values."""
+    distinct, last = np.unique(indices[::-1], return_index=True)
     rows[distinct] = values[::-1][last]
 
 
@@ -102,18 +104,18 @@ def _checked_values(values: ArrayLike, num_ids: int, dim: int, one: bool) -> Row
 
 def _frozen(split: SplitTable, ids: NDArray[Any], name: str) -> SplitError:
     if split.padding in ids.tolist():
-        return SplitError(f"Id {split.padding} is the padding of layer {name!r}: its row is zero and stays so.")
+        return SplitError(f"Id {split.padding} is the padding of layer {name!r}, whose row stays zero. Leave it out.")
     tokens = split.vocabulary
     named = [str(each) if tokens is None else f"{tokens[each]!r} (id {each})" for each in ids[:_NAMED].tolist()]
     more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
     return SplitError(
-        f"Layer {name!r} has frozen rows for {', '.join(named)}{more}, and only trainable ones can be set. Thaw them "
-        f"first: make the layer of split.thaw(tokens), or name them as `trainable_tokens` of build_split."
+        f"`ids` of layer {name!r} must have trainable rows. Received frozen rows of {', '.join(named)}{more}. Thaw "
+        f"them first: make the layer from split.thaw(tokens), or pass them as `trainable_tokens` to build_split."
     )
 
 
 def _refuse_tracing(variable: Any, name: str) -> None:
-    """Raises while a function is being compiled: the update would run once, at compile time, or not at all."""
+    """Raise while a function is compiled, where the update would run once, at compile time, or never."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
@@ -129,6 +131,6 @@ def _refuse_tracing(variable: Any, name: str) -> None:
         is_traced = torch.compiler.is_compiling()
     if is_traced:
         raise SplitError(
-            f"Rows of layer {name!r} are set between training steps, not inside a compiled function: call it eagerly, "
-            f"such as in a callback."
+            f"Rows of layer {name!r} cannot be set inside a compiled function. Set them between training steps, such "
+            f"as in a callback."
         )

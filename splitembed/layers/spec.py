@@ -1,4 +1,4 @@
-"""What a saved layer says of its split: sizes and fingerprints; and by them, the splits that are in use."""
+"""The sizes and fingerprints of a split that a saved layer holds, and the registry of live splits by them."""
 
 import weakref
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from splitembed.split.table import SplitTable
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """What a layer's config says of its split: sizes and fingerprints, never rows or tokens."""
+    """The description of a split in the config of a layer: sizes and fingerprints, never rows or tokens."""
 
     num_tokens: int
     num_frozen: int
@@ -24,21 +24,21 @@ class SplitSpec:
 
     @classmethod
     def of(cls, split: SplitTable) -> "SplitSpec":
-        """Describes a split; its fingerprints are computed here if they are not known yet."""
+        """Describe a split, computing fingerprints that are not known yet."""
         sizes = (split.num_tokens, split.num_frozen, split.num_trainable, split.dim, split.padding)
         fingerprints = (split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
         return cls(*sizes, *fingerprints, split.trainable_fingerprint, split.frozen_dtype)
 
     def tables(self) -> dict[str, str]:
-        """What training does not change: sizes, as text, and fingerprints."""
+        """Return what training does not change: sizes, as text, and fingerprints."""
         sizes = {name: str(getattr(self, name)) for name in ("num_tokens", "num_frozen", "num_trainable", "dim")}
         names = ("frozen_fingerprint", "remap_fingerprint", "vocabulary_fingerprint")
         return {**sizes, **{name: getattr(self, name) for name in names}}
 
     def refuse_other(self, found: dict[str, str], where: str) -> None:
-        """Raises if what was found at a place, in the form of `tables`, differs from what this describes."""
+        """Raise if the tables found elsewhere, in the form of `tables`, are those of another split."""
         for name, ours in self.tables().items():
-            theirs = found.get(name, "not told")
+            theirs = found.get(name, "missing")
             if theirs != ours:
                 what = name.replace("_fingerprint", " fingerprint")
                 raise FingerprintError(
@@ -51,17 +51,17 @@ LIVE: "weakref.WeakValueDictionary[SplitSpec, SplitTable]" = weakref.WeakValueDi
 
 
 def live_on(spec: SplitSpec) -> SplitTable | None:
-    """A split in use that stands on the same tables, whatever its trainable rows."""
+    """Return a live split on the same tables, with any trainable rows."""
     return next((split for other, split in list(LIVE.items()) if other.tables() == spec.tables()), None)
 
 
 def live_with_frozen(fingerprint: str) -> SplitTable | None:
-    """A split in use that has the same frozen rows, whatever else it has."""
+    """Return a live split with the same frozen rows, on any remap."""
     return next((split for split in list(LIVE.values()) if split.fingerprint == fingerprint), None)
 
 
 def summarize(spec: SplitSpec) -> str:
-    """Says in a table for people what the parts of a split take, beside a dense trainable layer.
+    """Return a table of the sizes of a split's parts and of a dense trainable layer.
 
     >>> split = SplitTable.from_matrix([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2])
     >>> print(summarize(SplitSpec.of(split)))

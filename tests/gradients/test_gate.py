@@ -24,13 +24,13 @@ MASKS = {
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("mask", "aligned"), MASKS.values(), ids=MASKS)
-def test_the_mask_lines_up_from_the_batch_on(mask, aligned, compiled):
+def test_mask_is_aligned_from_the_batch_axis(mask, aligned, compiled):
     (found,) = gradients(lambda x: keras.ops.sum(GradientGate()([x, mask]) ** 2), X, compiled=compiled)
     np.testing.assert_allclose(found, 2 * X * mask.reshape(aligned), rtol=1e-6)
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_the_target_leaves_as_it_came(policy):
+def test_output_has_the_bits_and_dtype_of_the_target(policy):
     gate = GradientGate(dtype=policy)
     gated = gate((X, np.array([[1], [0]])))
     assert keras.backend.standardize_dtype(gated.dtype) == "float32" and numpy(gated).tobytes() == X.tobytes()
@@ -42,7 +42,7 @@ def test_the_target_leaves_as_it_came(policy):
     ("target", "mask"),
     [((2, 4, 3), (2, 3)), ((2, 4, 3), (3, 1)), ((2, 4), (2, 4, 1)), ((2, 3), ()), ((None, 4, 3), (None, 3))],
 )
-def test_shapes_that_do_not_fit_are_named(target, mask):
+def test_invalid_shapes_are_named_in_the_error(target, mask):
     with pytest.raises(SplitError, match="does not fit a target of shape") as error:
         check_leading(mask, target)
     assert str(mask) in str(error.value) and str(target) in str(error.value)
@@ -58,13 +58,13 @@ def test_wrong_shapes_are_refused_in_a_call_and_in_a_model():
 
 
 @pytest.mark.parametrize("inputs", [X, [X], [X, X, X]])
-def test_what_is_no_pair_is_refused(inputs):
-    with pytest.raises(SplitError, match=r"a pair \[target, mask\]"):
+def test_inputs_other_than_a_pair_are_refused(inputs):
+    with pytest.raises(SplitError, match=r"must be a pair \[target, mask\]"):
         GradientGate()(inputs)
 
 
-def test_ids_in_the_target_s_place_are_refused():
-    with pytest.raises(SplitError, match="int32 has no gradient"):
+def test_integer_target_is_refused():
+    with pytest.raises(SplitError, match="must be floats. Received: dtype int32"):
         GradientGate()([np.ones((2, 3), np.int32), np.ones((2, 1))])
 
 
@@ -91,7 +91,7 @@ def two_heads(dtype=None):
 
 
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.skipif(BACKEND == "torch", reason="no"))])
-def test_one_output_gated_and_the_other_free(jit):
+def test_one_gated_output_and_one_without_gate(jit):
     model = two_heads()
     model.compile(keras.optimizers.SGD(1.0), {"a": "mse", "b": "mse"}, jit_compile=jit)
     targets = np.array([[1.0], [-1.0]], np.float32)
@@ -136,7 +136,7 @@ def test_config_round_trip():
     assert keras.saving.get_registered_name(GradientGate) == "splitembed>GradientGate"
 
 
-def test_the_target_s_keras_mask_goes_on():
+def test_keras_mask_of_the_target_is_passed_on():
     ids, mask = keras.Input((None,), dtype="int32"), keras.Input((1,))
     rows = keras.layers.Embedding(4, 2, mask_zero=True, embeddings_initializer="ones")(ids)
     pooled = keras.layers.GlobalAveragePooling1D()
@@ -147,7 +147,7 @@ def test_the_target_s_keras_mask_goes_on():
     np.testing.assert_allclose(found, TABLE[[1, 3]].mean(0)[None], rtol=1e-6)
 
 
-def test_without_keras_masks_there_is_none():
+def test_output_without_a_keras_mask():
     assert GradientGate().compute_mask([X, MASK]) is None
 
 

@@ -34,12 +34,12 @@ def test_rows_are_the_matrix_s(weights):
     assert [each.shape for each in layer.trainable_weights] == [(2, DIM)]
 
 
-def test_a_matrix_of_one_row_is_no_list():
+def test_matrix_of_one_row_is_not_read_as_a_list():
     np.testing.assert_array_equal(numpy(PartialEmbedding(1, [[1.0, 2.0]], [0])(np.array([0]))), [[1, 2]])
 
 
 @pytest.mark.parametrize("trainable", [np.isin(np.arange(NUM_TOKENS), TRAINABLE), ["a", "d"]])
-def test_what_trains_is_named_by_mask_or_token(trainable):
+def test_trainable_rows_are_given_by_mask_or_token(trainable):
     words = ["", "a", "b", "c", "d", "e", "f"]
     layer = PartialEmbedding(NUM_TOKENS, MATRIX, trainable, vocabulary=words)
     assert layer.to_split().trainable_ids.tolist() == TRAINABLE
@@ -67,7 +67,7 @@ def test_a_step_of_sgd_follows_finite_differences(compiled):
 @pytest.mark.parametrize(
     "make", [lambda: keras.optimizers.SGD(0.1, momentum=0.9), lambda: keras.optimizers.AdamW(0.1, weight_decay=0.1)]
 )
-def test_neither_momentum_nor_weight_decay_moves_another_row(make):
+def test_momentum_and_weight_decay_leave_frozen_rows_unchanged(make):
     layer = PartialEmbedding(NUM_TOKENS, [MATRIX], TRAINABLE)
     model = make_model(layer)
     model.compile(make(), "mse")

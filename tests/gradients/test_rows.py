@@ -49,7 +49,7 @@ def test_no_row_and_every_row(rows):
     np.testing.assert_array_equal(numpy(keep_gradient_rows(GRADIENT, rows)), expected)
 
 
-def test_dropped_rows_are_zero_whatever_they_were_and_kept_ones_stay():
+def test_dropped_rows_are_zero_and_kept_rows_unchanged():
     odd = np.array([[np.nan, np.inf], [np.nan, -0.0]], np.float32)
     found = numpy(keep_gradient_rows(odd, [1]))
     assert found.tobytes() == np.array([[0.0, 0.0], [np.nan, -0.0]], np.float32).tobytes()
@@ -79,7 +79,7 @@ LARGE = 2.0**120
     ),
     st.floats(1e-3, 1e3),
 )
-def test_no_row_is_too_long_and_short_ones_stay_to_the_bit(gradient, clipnorm):
+def test_no_row_exceeds_the_norm_and_short_rows_keep_their_bits(gradient, clipnorm):
     found = numpy(clip_gradient_rows(gradient, clipnorm))
     before, after = (np.linalg.norm(each.astype(np.float64), axis=1) for each in (gradient, found))
     assert (after <= clipnorm * (1 + 1e-5)).all()
@@ -88,7 +88,7 @@ def test_no_row_is_too_long_and_short_ones_stay_to_the_bit(gradient, clipnorm):
     np.testing.assert_allclose(after[~short], clipnorm, rtol=1e-4)
 
 
-def test_large_and_small_rows_do_not_leave_the_range():
+def test_large_and_small_rows_do_not_overflow():
     odd = np.array([[3e38, 3e38], [3e-30, 4e-30], [1e-45, 0.0]], np.float32)  # their squares do
     np.testing.assert_allclose(numpy(clip_gradient_rows(odd, 1.0)), np.array([[0.5**0.5] * 2, *odd[1:]]), rtol=1e-6)
 
@@ -105,7 +105,7 @@ def test_a_row_that_is_not_finite_is_nan_throughout(value):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_dtypes_stay(dtype):
+def test_dtypes_are_kept(dtype):
     if BACKEND == "jax" and dtype == "float64":
         pytest.skip("JAX has no float64 by default")
     large = ops.cast(np.array([[3e4, 4e4], [0.5, 0.0]], np.float32), dtype)
@@ -115,7 +115,7 @@ def test_dtypes_stay(dtype):
 
 
 @pytest.mark.parametrize("clipnorm", [0, -1.0, np.inf, np.nan, True, "1", None])
-def test_what_is_no_length_is_refused(clipnorm):
+def test_invalid_norms_are_refused(clipnorm):
     with pytest.raises(SplitError, match="`clipnorm` must be a positive number"):
         clip_gradient_rows(GRADIENT, clipnorm)
 
@@ -129,7 +129,7 @@ def test_what_is_no_length_is_refused(clipnorm):
         ([0.5], SplitError, "a boolean mask"),
     ],
 )
-def test_rows_that_are_none_are_refused(rows, error, message):
+def test_invalid_rows_are_refused(rows, error, message):
     with pytest.raises(error, match=message):
         keep_gradient_rows(GRADIENT, rows)
     if rows == [True, False]:
@@ -138,7 +138,7 @@ def test_rows_that_are_none_are_refused(rows, error, message):
 
 
 def test_gradients_without_rows_are_refused():
-    with pytest.raises(SplitError, match="must say of how many rows"):
+    with pytest.raises(SplitError, match="must have a known number of rows"):
         keep_gradient_rows(np.float32(1), [0])
     with pytest.raises(SplitError, match=r"must be `\(num_rows, ...\)` to be clipped by row"):
         clip_gradient_rows(np.ones(3, np.float32), 1.0)
@@ -227,11 +227,11 @@ def test_infinities_that_cancel_in_a_sum_are_nan():
 
 
 @on_tensorflow
-def test_slices_must_say_of_how_many_rows():
+def test_slices_without_dense_shape_are_refused():
     import tensorflow as tf
 
     slices = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
-    with pytest.raises(SplitError, match="for slices their `dense_shape`"):
+    with pytest.raises(SplitError, match="or slices with `dense_shape`"):
         keep_gradient_rows(slices, [0])
     np.testing.assert_allclose(clip_gradient_rows(slices, 0.5).values, [[0.125**0.5] * 2], rtol=1e-6)
 

@@ -76,7 +76,7 @@ def test_rows_are_clipped_by_their_summed_gradient(jit, scale):
 
 
 @pytest.mark.parametrize("name", INNER)
-def test_without_a_task_it_is_the_wrapped_optimizer(name):
+def test_without_rows_it_equals_the_wrapped_optimizer(name):
     np.testing.assert_array_equal(
         fit(make_model(RowGradientOptimizer(INNER[name]())), 3), fit(make_model(INNER[name]()), 3)
     )
@@ -119,7 +119,7 @@ def test_wrong_rows_and_lengths_are_refused_before_training():
         RowGradientOptimizer("sgd", clip_rows={PATH: 0})
 
 
-def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
+def test_saved_model_continues_training_unchanged(tmp_path):
     mask = np.isin(np.arange(6), ROWS)
     model = make_model(RowGradientOptimizer(keras.optimizers.Adam(0.1), {PATH: mask}, {PATH: 0.01}))
     fit(model, epochs=2)
@@ -145,7 +145,7 @@ def test_config_round_trip():
     assert RowGradientOptimizer.from_config(config).get_config() == config
 
 
-def test_the_learning_rate_is_the_wrapped_one_s():
+def test_learning_rate_is_that_of_the_wrapped_optimizer():
     model = make_model(RowGradientOptimizer(keras.optimizers.SGD(0.5), {PATH: ROWS}))
     halve = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
     model.fit(IDS, TARGETS, epochs=2, verbose=0, callbacks=[halve])

@@ -87,7 +87,7 @@ def test_the_gradient_is_the_dense_sum_of_both_ends(gradient, make):
 
 @pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("num_rows", [100_000, 400_000])
-def test_a_step_makes_nothing_of_the_table_s_size(frozen_dtype, num_rows):
+def test_a_step_allocates_nothing_of_the_size_of_the_table(frozen_dtype, num_rows):
     num_tokens, dim = 100_000, 50
     trainable = range(3, 10)
     remap = np.arange(num_tokens, dtype=np.int32)
@@ -102,12 +102,14 @@ def test_a_step_makes_nothing_of_the_table_s_size(frozen_dtype, num_rows):
     step = tf.function(model.train_step).get_concrete_function((texts, following))
     reads = ONLY_READS | {"Bitcast"}
     if num_rows == num_tokens and frozen_dtype == "float32":
-        reads.add("Transpose")  # as Keras's layer has it; the next test says what becomes of it
-    assert kinds_of_large_values(step.graph, num_tokens * dim) <= reads  # logits are a dozen times less
+        # as in Keras's layer; the next test shows that it is optimized away
+        reads.add("Transpose")
+    # logits are a dozen times smaller
+    assert kinds_of_large_values(step.graph, num_tokens * dim) <= reads
     assert max(np.prod(variable.shape) for variable in model.optimizer.variables) == dim * dim
 
 
-def test_the_turned_table_of_a_product_in_order_is_never_made():
+def test_the_transposed_table_of_a_product_in_order_is_never_built():
     layer = SplitReversibleEmbedding(make_split_in_order())
     layer.build()
 
@@ -124,7 +126,7 @@ def test_the_turned_table_of_a_product_in_order_is_never_made():
 
 
 def kinds_before_and_after(function, *arguments) -> list[set[str]]:
-    """The kinds of operations that were traced, and those that TensorFlow's optimizer leaves to run."""
+    """The kinds of the traced operations, and those that remain after TensorFlow's optimizer."""
     context.context().enable_graph_collection()
     function(*arguments)
     graphs = context.context().export_run_metadata().function_graphs

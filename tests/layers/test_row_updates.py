@@ -47,7 +47,7 @@ def test_rows_are_assigned(ids, values, built):
     np.testing.assert_array_equal(numpy(layer(np.arange(6))), expected)
 
 
-def test_tensors_and_one_token_by_itself():
+def test_tensors_and_single_tokens():
     layer = make_layer()
     layer.assign_rows(keras.ops.convert_to_tensor([4]), keras.ops.convert_to_tensor([[1.5, 2.5]]))
     layer.assign_rows("a", [6, 7])
@@ -56,7 +56,7 @@ def test_tensors_and_one_token_by_itself():
     np.testing.assert_array_equal(rows_of(layer)[TRAINABLE], [[6, 7], [5, 7], [1.5, 2.5]])
 
 
-def test_what_repeats_adds_up():
+def test_values_for_one_row_add_up():
     layer = make_layer()
     layer.add_to_rows(["a", "d", 1], [[0.5, 0], [1, 1], [0.25, 2]])
     np.testing.assert_array_equal(rows_of(layer)[TRAINABLE], [[1.75, 3], [3, 3], [5, 5]])
@@ -82,7 +82,7 @@ def test_ids_that_share_a_row(case):
     np.testing.assert_array_equal(added.to_split().trainable, summed)
 
 
-def test_the_split_and_other_layers_on_it_stay():
+def test_split_and_other_layers_on_it_are_unchanged():
     layer = make_layer()
     split = layer.to_split()
     other = SplitEmbedding(split)
@@ -97,9 +97,14 @@ def test_the_split_and_other_layers_on_it_stay():
 @pytest.mark.parametrize(
     ("ids", "values", "error", "message"),
     [
-        (["b"], [[1, 1]], SplitError, r"Layer 'tokens' has frozen rows for 'b' \(id 2\), .* split.thaw\(tokens\)"),
-        ([1, 5, 2], np.ones((3, 2)), SplitError, r"'e' \(id 5\), 'b' \(id 2\), and only trainable"),
-        ([0], [[1, 1]], SplitError, "Id 0 is the padding of layer 'tokens': its row is zero and stays so"),
+        (
+            ["b"],
+            [[1, 1]],
+            SplitError,
+            r"must have trainable rows. .* 'b' \(id 2\). .* split.thaw\(tokens\)",
+        ),
+        ([1, 5, 2], np.ones((3, 2)), SplitError, r"'e' \(id 5\), 'b' \(id 2\). Thaw them"),
+        ([0], [[1, 1]], SplitError, "Id 0 is the padding of layer 'tokens', whose row stays zero"),
         ([1], [[1, 1, 1]], SplitError, r"`\(num_ids, dim\)`, here \(1, 2\). Received: shape \(1, 3\)"),
         ([1, 3], [[1, 1]], SplitError, r"here \(2, 2\). Received: shape \(1, 2\)"),
         ([1], [1, 1], SplitError, r"here \(1, 2\). Received: shape \(2,\)"),
@@ -110,7 +115,7 @@ def test_the_split_and_other_layers_on_it_stay():
         (["z"], [[1, 1]], UnknownTokenError, "'z' is not among"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_nothing_moves(update, ids, values, error, message):
+def test_invalid_updates_are_refused_and_change_nothing(update, ids, values, error, message):
     layer = make_layer()
     with pytest.raises(error, match=message):
         getattr(layer, update)(ids, values)
@@ -119,7 +124,7 @@ def test_what_cannot_be_set_is_refused_and_nothing_moves(update, ids, values, er
 
 def test_many_frozen_rows_are_not_all_listed():
     split = SplitTable.from_matrix(np.ones((9, 2)), [0])
-    with pytest.raises(SplitError, match="frozen rows for 1, 2, 3, 4, 5 and 3 more"):
+    with pytest.raises(SplitError, match="frozen rows of 1, 2, 3, 4, 5 and 3 more"):
         SplitEmbedding(split).assign_rows(range(1, 9), np.ones((8, 2)))
 
 
@@ -139,7 +144,7 @@ def test_a_layer_without_tables_is_refused():
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch runs eagerly")
-def test_inside_a_compiled_function_it_is_refused():
+def test_updates_inside_a_compiled_function_are_refused():
     layer = make_layer()
     layer.build()
 
@@ -147,7 +152,7 @@ def test_inside_a_compiled_function_it_is_refused():
         layer.assign_rows([1], [[1, 1]])
         return values
 
-    with pytest.raises(SplitError, match="between training steps, not inside a compiled function"):
+    with pytest.raises(SplitError, match="cannot be set inside a compiled function"):
         _compiled(layer, update)
 
 
@@ -165,7 +170,7 @@ def _compiled(layer, update):
     return jax.jit(stateless)(layer.trainable_rows.value, np.ones(1))
 
 
-def test_training_goes_on_from_assigned_rows():
+def test_training_continues_from_assigned_rows():
     layer = make_layer()
     ids = keras.Input((None,), dtype="int32")
     model = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(layer(ids)))

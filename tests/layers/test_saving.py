@@ -419,7 +419,7 @@ def test_weights_file_holds_rows_and_fingerprints(tmp_path):
 
 def test_weights_of_another_layer_are_refused_by_name(tmp_path):
     load = save_weights(sequential(keras.layers.Embedding(6, 3)), tmp_path)
-    with pytest.raises(ValueError, match="is no SplitEmbedding: it holds .* Expected .*'trainable_rows'"):
+    with pytest.raises(ValueError, match="hold .*, expected .*'trainable_rows'.* of a SplitEmbedding"):
         load(sequential(SplitEmbedding(make_split())))
 
 

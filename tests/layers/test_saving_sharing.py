@@ -210,7 +210,7 @@ def test_where_mapped_files_cannot_be_removed_they_are_read(tmp_path, monkeypatc
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "model.keras")
     LIVE.clear()
-    monkeypatch.setattr(saving, "_FILES_CAN_GO_WHILE_MAPPED", False)
+    monkeypatch.setattr(saving, "_MAPPED_FILES_CAN_BE_REMOVED", False)
     again = keras.models.load_model(tmp_path / "model.keras")
     assert not embeddings_in(again)[0].to_split().table.mapped
     assert_one_table_in_memory(again)
