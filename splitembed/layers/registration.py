@@ -19,7 +19,6 @@ _MODULES = (
     "splitembed.gradients.partial_embedding",
     "splitembed.gradients",
     "splitembed.layers.reversible",
-    "splitembed.models.owners",
     "splitembed.optimizers",
 )
 _UNDER_THEM = ("splitembed.lookup.static", "splitembed.layers.saving")  # which import Keras, and which they import from

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from splitembed.errors import MissingTableError, SplitError
+from splitembed.keras_compat import refuse_files
 from splitembed.layers.spec import LIVE, SplitSpec, live_on, live_with_frozen
 from splitembed.split.table import SplitTable
 from splitembed.tables import SEARCH_PATH, TRAINABLE_NAME, find_frozen, is_frozen
@@ -27,6 +28,9 @@ class SavesSplit(keras.layers.Layer):
     Args:
         save_by_reference: whether a `.keras` file says where the frozen table is, instead of holding it.
     """
+
+    # in a model that Keras rebuilds from constructor arguments, which would make a plain layer
+    refuses_archives = False
 
     _split: SplitTable | None
     _spec: SplitSpec | None
@@ -59,7 +63,15 @@ class SavesSplit(keras.layers.Layer):
         self.trainable_rows.assign(np.array(store[ROWS]))
 
     def save_assets(self, directory: str) -> None:
-        """Writes the split into the folder that Keras packs into a `.keras` file; frozen rows once for all layers."""
+        """Writes the split into the folder that Keras packs into a `.keras` file; frozen rows once for all layers.
+
+        Keras calls this for `.keras` files alone, and not for weights files.
+
+        Raises:
+            NotImplementedError: the layer is in a model that Keras rebuilds from constructor arguments.
+        """
+        if self.refuses_archives:
+            refuse_files("Saving a model", self.name)
         split, folder = self.to_split(), Path(directory)
         frozen = self._file_of(split) if self.save_by_reference else _write_once(split, folder)
         split.save_trainable(folder / TRAINABLE_NAME, frozen_path=frozen)

@@ -1,7 +1,6 @@
 """Small plain Keras models that hold an embedding in every way Keras knows, and what the tests read from them."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,7 +11,6 @@ import splitembed as se
 from tests.helpers.languages import language_model
 
 BACKEND = keras.backend.backend()
-IMPORTABLE = (Path(__file__).parents[2],)  # what a fresh process needs to load these models
 
 NUM_TOKENS, DIM, LENGTH = 20, 4, 5
 CHOSEN = [1, 4, 17]
@@ -327,7 +325,7 @@ def values_of(weights: Iterable[Any]) -> list[np.ndarray]:
 
 
 def names_of_ours(model: Any) -> list[str]:
-    """The classes of splitembed in a model, remembering ones included."""
+    """The classes of splitembed among the layers of a model."""
     return [
         each.__name__
         for layer in model._flatten_layers()

@@ -1,4 +1,4 @@
-"""Files of vectors for other tools: what is written comes back bit for bit, in ours and in gensim, or is refused."""
+"""Files of vectors for other tools: read_vectors and gensim read the written bits, or the source is refused."""
 
 import os
 
@@ -54,7 +54,7 @@ def test_gensim_reads_the_same_bits(split, tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_we_read_the_same_bits(split, tmp_path, form):
+def test_read_vectors_reads_the_same_bits(split, tmp_path, form):
     export_vectors(tmp_path / "v", split, format=form, skip_unwritable=True)
     found = read_vectors(tmp_path / "v")  # whatever the format is, it is recognised
     assert list(found.words) == WORDS and same_bits(found.vectors, split.combine()[1:])
@@ -78,7 +78,7 @@ def test_bytes_of_each_format(tmp_path):
 
 
 @given(words=st.lists(any_word, min_size=1, max_size=6, unique=True), data=st.data(), form=st.sampled_from(FORMATS))
-def test_any_words_come_back_or_are_left_out(tmp_path_factory, words, data, form):
+def test_any_words_are_read_again_or_left_out(tmp_path_factory, words, data, form):
     rows = data.draw(float32_rows(len(words), data.draw(st.integers(1, 4))))
     rows = np.where(np.isfinite(rows), rows, np.float32(0))
     path = tmp_path_factory.mktemp("any") / "v"
@@ -118,7 +118,7 @@ def is_writable(word: str) -> bool:
     ],
 )
 @pytest.mark.parametrize("form", FORMATS)
-def test_words_that_cannot_stand_there_are_named(tmp_path, form, word, reason):
+def test_unwritable_words_are_named(tmp_path, form, word, reason):
     vectors = WordVectors(["the", word, "of"], np.eye(3, 2, dtype=np.float32))
     shown = repr(word if len(word) < 80 else word[:80] + "...")
     with pytest.raises(VocabularyError) as caught:
@@ -129,7 +129,7 @@ def test_words_that_cannot_stand_there_are_named(tmp_path, form, word, reason):
     assert read_with_gensim(tmp_path / "v", form)[0] == ["the", "of"]
 
 
-def test_a_byte_order_mark_would_not_come_back_where_it_starts_the_file(tmp_path):
+def test_a_byte_order_mark_at_the_start_is_refused(tmp_path):
     vectors = WordVectors(["", "\ufeffthe", "\ufeff"], np.ones((3, 2), np.float32))
     with pytest.raises(VocabularyError, match=r"Word 0, ''.*, nor can 2 others: it is empty"):
         export_vectors(tmp_path / "v", vectors)
@@ -139,7 +139,7 @@ def test_a_byte_order_mark_would_not_come_back_where_it_starts_the_file(tmp_path
     assert list(read_vectors(tmp_path / "v").words) == ["\ufeffthe", "\ufeff"]
 
 
-def test_odd_words_that_can_stand_there_do(tmp_path):
+def test_odd_words_are_written(tmp_path):
     vectors = WordVectors(ODD_WORDS, rows_of(len(ODD_WORDS)))
     for form in FORMATS:
         left_out = export_vectors(tmp_path / "v", vectors, format=form, skip_unwritable=True)
@@ -149,7 +149,7 @@ def test_odd_words_that_can_stand_there_do(tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_rows_that_readers_refuse_are_refused_and_the_old_file_stays(tmp_path, value):
+def test_rows_that_are_not_finite_are_refused_and_the_old_file_stays(tmp_path, value):
     (tmp_path / "v").write_text("old")
     rows = np.ones((3, 2), np.float32)
     rows[1, 1] = value
@@ -167,7 +167,7 @@ def test_numbers_are_exact_under_an_old_style_of_printing(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
-def test_rows_of_low_precision_leave_as_the_layer_gives_them(tmp_path, dtype):
+def test_rows_of_low_precision_are_written_as_the_layer_gives_them(tmp_path, dtype):
     matrix = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     split = SplitTable.from_matrix(matrix, [1], vocabulary=list("abcde")).with_frozen_dtype(dtype)
     export_vectors(tmp_path / "v", SplitEmbedding(split))
@@ -175,7 +175,7 @@ def test_rows_of_low_precision_leave_as_the_layer_gives_them(tmp_path, dtype):
     assert same_bits(found.vectors, split.combine()) and (found.vectors[0] != matrix[0]).any()
 
 
-def test_a_layer_leaves_as_trained(split, tmp_path):
+def test_a_layer_is_written_as_trained(split, tmp_path):
     layer = SplitEmbedding(split)
     layer.build()
     layer.trainable_rows.assign(np.full((2, 3), 7.0))
@@ -184,7 +184,7 @@ def test_a_layer_leaves_as_trained(split, tmp_path):
     assert (found[[1, 4]] == 7).all() and same_bits(found[0], split.lookup(1))
 
 
-def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
+def test_a_frozen_table_is_written_without_its_zero_row(tmp_path):
     table = save_frozen(tmp_path / "frozen.h5", {"the": [1.0, 2.0], "of": [3.0, 4.0]}, dtype="int8")
     assert table.zero_row == 2
     for source in (tmp_path / "frozen.h5", table):
@@ -193,7 +193,7 @@ def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
         assert same_bits(read_vectors(tmp_path / "v").vectors, table.take([0, 1]))
 
 
-def test_what_cannot_leave_is_refused(tmp_path):
+def test_other_sources_and_formats_are_refused(tmp_path):
     for source in (SplitTable.from_matrix([[1.0]], []), SplitEmbedding(SplitTable.from_matrix([[1.0]], []))):
         with pytest.raises(SplitError, match="has no words to write its rows by"):
             export_vectors(tmp_path / "v", source)

@@ -58,7 +58,7 @@ def test_training_moves_nothing_but_the_named_rows(policy):
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "bfloat16"])
-def test_greedy_generation_goes_on_as_before(policy):
+def test_greedy_generation_stays_the_same(policy):
     task = hub.make_task("gemma", dtype=policy)
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)
@@ -67,7 +67,7 @@ def test_greedy_generation_goes_on_as_before(policy):
 
 
 @pytest.mark.parametrize("name", ["bert classifier", "gpt2", "llama", "gemma"])
-def test_in_xla_outputs_and_training_are_the_dense_twin_s_but_for_rounding(name):
+def test_in_xla_outputs_and_training_equal_a_dense_twin_up_to_rounding(name):
     task, dense = (hub.make_task(name, jit_compile=True) for _ in range(2))
     hub.split(task, name)
     assert task.jit_compile
@@ -87,7 +87,7 @@ def test_in_xla_outputs_and_training_are_the_dense_twin_s_but_for_rounding(name)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gemma"])
-def test_in_xla_generation_goes_on_as_before(name):
+def test_in_xla_generation_stays_the_same(name):
     task = hub.make_task(name, jit_compile=True)
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)

@@ -1,4 +1,4 @@
-"""Training a split KerasHub model: nothing moves but the named rows, and those move as in a dense twin."""
+"""Training a split KerasHub model: only the named rows change, as in a dense twin."""
 
 import keras
 import numpy as np
@@ -99,7 +99,7 @@ def test_training_equals_that_of_a_dense_twin(name):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
+def test_splitting_and_combining_midway_does_not_change_training(name):
     # with every token chosen a split model is a dense one, so that Adam's moments must go on through both
     task, twin = (hub.make_task(name, optimizer=keras.optimizers.Adam(0.01), num_layers=1) for _ in range(2))
 
@@ -124,7 +124,7 @@ def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
 
 
 @pytest.mark.parametrize("name", ["bert classifier", "gpt2"])
-def test_what_was_compiled_stays(name):
+def test_arguments_of_compile_are_kept(name):
     task = hub.make_task(name, optimizer=keras.optimizers.RMSprop(0.02), num_layers=1)
     family = hub.FAMILIES[name]
     if family.generates:
