@@ -19,7 +19,8 @@ def config_holds(container: Any, layer: Any) -> bool:
     """Return whether the config of a container describes a layer, as those of functional models and wrappers do."""
     try:
         config = container.get_config()
-    except Exception:  # a class that Keras cannot save at all raises what it likes
+    # a class that Keras cannot save may raise anything
+    except Exception:
         return False
     return _describes(config, type(layer).__name__, layer.name)
 

@@ -34,7 +34,8 @@ def test_dense_layer_has_the_trained_rows(layer):
     assert type(dense) is keras.layers.Embedding and dense.name == "tokens" and dense.mask_zero
     same_bits(dense(IDS), layer(IDS))
     same_bits(dense.get_weights()[0], layer.to_split().combine())
-    dense.set_weights([np.zeros((6, 3))])  # its rows are its own
+    # the rows are a copy
+    dense.set_weights([np.zeros((6, 3))])
     assert (layer(IDS).numpy() != 0).any()
 
 
@@ -197,7 +198,8 @@ def test_S3_saved_models_are_served_without_splitembed(tmp_path):
     found = served(tmp_path, 20_000, ids, *models)
     for (name, each), rows in zip(models.items(), found, strict=True):
         assert (tmp_path / name / "saved_model.pb").stat().st_size < 200_000
-        assert matrix.nbytes < size_of(tmp_path / name) < 1.1 * matrix.nbytes  # the table once, with a remap
+        # the table once, with a remap
+        assert matrix.nbytes < size_of(tmp_path / name) < 1.1 * matrix.nbytes
         np.testing.assert_allclose(rows, each.predict(ids, verbose=0), rtol=0, atol=1e-6)
 
 

@@ -9,7 +9,8 @@ from splitembed import SplitEmbedding, SplitTable
 from splitembed.errors import SplitEmbedError
 
 NUM_TOKENS, DIM = 50, 4
-TOLERANCE = 1e-5  # of float32 sums that the runtimes take in another order
+# float32: the runtimes sum in another order
+TOLERANCE = 1e-5
 FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
 
 
@@ -152,7 +153,8 @@ def from_function(model: keras.Model, path) -> None:
     import tf2onnx
     from keras.src.export.tf2onnx_lib import patch_tf2onnx
 
-    patch_tf2onnx()  # for NumPy 2, as Keras itself does
+    # needed with NumPy 2; Keras calls it too
+    patch_tf2onnx()
     signature = [tf.TensorSpec((None, None), tf.int32)]
     tf2onnx.convert.from_function(tf.function(model), signature, output_path=path)
 

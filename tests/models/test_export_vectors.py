@@ -56,7 +56,8 @@ def test_gensim_reads_the_same_bits(split, tmp_path, form):
 @pytest.mark.parametrize("form", FORMATS)
 def test_read_vectors_reads_the_same_bits(split, tmp_path, form):
     export_vectors(tmp_path / "v", split, format=form, skip_unwritable=True)
-    found = read_vectors(tmp_path / "v")  # whatever the format is, it is recognised
+    # the format is recognised
+    found = read_vectors(tmp_path / "v")
     assert list(found.words) == WORDS and same_bits(found.vectors, split.combine()[1:])
 
 
@@ -89,7 +90,8 @@ def test_any_words_are_read_again_or_left_out(tmp_path_factory, words, data, for
         assert not writable
         return
     kept = [index for index, word in enumerate(words) if word in writable and word not in left_out]
-    assert len(kept) + len(left_out) == len(words) and len(writable) - len(kept) <= (form == "glove")  # a "\ufeff"
+    # GloVe files cannot start with "\ufeff"
+    assert len(kept) + len(left_out) == len(words) and len(writable) - len(kept) <= (form == "glove")
     gensim_words, gensim_vectors = read_with_gensim(path, form)
     assert gensim_words == [words[index] for index in kept] and same_bits(gensim_vectors, rows[kept])
     found = read_vectors(path, format=READ_AS[form])
@@ -103,21 +105,22 @@ def is_writable(word: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("form", "word", "reason"),
     [
-        ("", "it is empty"),
-        ("a b", "it holds ' ', at which readers end a word"),
-        ("a\tb", r"it holds '\t'"),
-        ("a\n", r"it holds '\n'"),
-        ("\r", r"it holds '\r'"),
-        ("a\0b", r"it holds '\x00'"),
-        ("the", "it came before, and readers keep its first row alone"),
-        ("\udcff", "it is not Unicode text: it holds a lone surrogate"),
-        ("\ud800", "it is not Unicode text"),
-        ("x" * (2**20 + 1), "it has 1048577 bytes, more than the 1048576 of a word"),
+        ("word2vec", "a b", "it holds ' ', at which readers end a word"),
+        ("word2vec-binary", "a b", "it holds ' ', at which readers end a word"),
+        ("glove", "", "it is empty"),
+        ("glove", "a b", "it holds ' ', at which readers end a word"),
+        ("glove", "a\tb", r"it holds '\t'"),
+        ("glove", "a\n", r"it holds '\n'"),
+        ("glove", "\r", r"it holds '\r'"),
+        ("glove", "a\0b", r"it holds '\x00'"),
+        ("glove", "the", "it came before, and readers keep its first row alone"),
+        ("glove", "\udcff", "it is not Unicode text: it holds a lone surrogate"),
+        ("glove", "\ud800", "it is not Unicode text"),
+        ("glove", "x" * (2**20 + 1), "it has 1048577 bytes, more than the 1048576 of a word"),
     ],
 )
-@pytest.mark.parametrize("form", FORMATS)
 def test_unwritable_words_are_named(tmp_path, form, word, reason):
     vectors = WordVectors(["the", word, "of"], np.eye(3, 2, dtype=np.float32))
     shown = repr(word if len(word) < 80 else word[:80] + "...")
@@ -207,7 +210,8 @@ def test_other_sources_and_formats_are_refused(tmp_path):
 
 
 def test_many_blocks_are_one_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "NUM_BLOCK_NUMBERS", 7)  # two rows of three
+    # blocks of two rows
+    monkeypatch.setattr(writing, "NUM_BLOCK_NUMBERS", 7)
     words, rows = [f"w{index}" for index in range(11)], rows_of(11)
     for form in FORMATS:
         export_vectors(
@@ -227,7 +231,8 @@ def test_memory_stays_bounded(tmp_path):
         tmp_path / "frozen.h5", ([f"w{index}" for index in range(num_words)], np.ones((num_words, dim), np.float32))
     )
     table = open_frozen(tmp_path / "frozen.h5")
-    assert table.words[0] == "w0"  # decoded
+    # the words are decoded here
+    assert table.words[0] == "w0"
     with PeakMemory() as peak:
         export_vectors(tmp_path / "v", table, format="word2vec-binary")
     assert (tmp_path / "v").stat().st_size > 60_000_000

@@ -196,7 +196,8 @@ def test_lora_on_other_layers_keeps_training():
     model.layers[-1].enable_lora(2)
     before = pm.outputs_of(model)
     pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
-    assert len(model.trainable_weights) == 4  # the split's rows, two of LoRA's, the bias
+    # the split's rows, two factors of LoRA, the bias
+    assert len(model.trainable_weights) == 4
 
 
 class Scales(layers.Embedding):

@@ -145,7 +145,8 @@ def test_names_of_tokens_are_loaded_from_the_file(tmp_path):
     assert list(embedding(loaded).to_split().vocabulary) == [*WORDS, "<a>", "<b>"]
     other = trained("plain", 2, chosen=["w3"], new_tokens=["<a>", "<c>"], vocabulary=WORDS)
     save_trainable(tmp_path / "other.h5", other)
-    load_trainable(tmp_path / "other.h5", loaded)  # the same rows train, and they are of other tokens
+    # the same rows train, for other tokens
+    load_trainable(tmp_path / "other.h5", loaded)
     assert embedding(loaded).to_split().vocabulary[-1] == "<c>"
     same_bits(outputs(loaded), outputs(other))
 

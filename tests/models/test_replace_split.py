@@ -94,7 +94,8 @@ def test_a_history_of_changes_equals_a_dense_reference(optimizer):
         mask[list(rows)] = 1
         reference.mask.assign(mask)
         if optimizer in ("sgd", "lion", "rmsprop", "adam", "nadam", "schedule") and seed == 3:
-            break  # a frozen row of a dense table coasts on its momentum: that is the fault that a split does not have
+            # in the dense reference, momentum keeps moving a row that was frozen
+            break
         train(model, batches(3, seed=seed))
         train(dense, batches(3, seed=seed))
         learned = layer_of(model).to_split().lookup(range(len(TOKENS)))
@@ -124,7 +125,8 @@ def test_slots_of_surviving_rows_are_kept_and_new_ones_start_again():
     model = replace_split(model, layer_of(model), split)
     assert list(split.vocabulary) == ["", "[UNK]", "b", "d", "e"] and new_ids.tolist() == [0, 1, -1, 2, -1, 3, 4]
     new = ops.convert_to_numpy(model.optimizer._accumulators[0])
-    assert new.tolist() == [old[0].tolist(), [0.25] * DIM]  # [UNK], and "e"
+    # the rows of [UNK] and "e"
+    assert new.tolist() == [old[0].tolist(), [0.25] * DIM]
     train(model, batches(2, num_tokens=5))
 
 
@@ -262,7 +264,8 @@ def test_a_layer_is_replaced_in_lists_and_subclassed_models(make):
     assert replaced is model and model.compiled and np.array_equal(ops.convert_to_numpy(model(ids)), before)
     model.fit(ids, before + 1, verbose=0)
     changed = (ops.convert_to_numpy(model(ids)) != before).any(axis=-1)
-    assert changed.tolist() == [[True, True, False]]  # [UNK] and "a", and not "e"
+    # [UNK] and "a" train, "e" does not
+    assert changed.tolist() == [[True, True, False]]
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])

@@ -84,7 +84,8 @@ def test_a_random_history_equals_numpy(history, seed):
         targets = generator.normal(size=(4, 1)).astype(np.float32)
         model.train_on_batch(ids, targets)
         reference.train(ids, targets)
-        num_steps += bool(reference.sum)  # where nothing trains, Keras takes no step
+        # Keras takes no step without a trainable variable
+        num_steps += bool(reference.sum)
         split = model.get_layer("words").to_split()
         assert list(split.vocabulary) == list(reference.row)
         assert set(split.trainable_ids) == {

@@ -101,7 +101,8 @@ def test_a_name_beyond_the_table_is_refused():
 @pytest.mark.parametrize(("given", "expected"), [(0, 0), (3, 3), (np.int64(2), 2), ("<call>", 1), (NEW, 2), ((), 0)])
 def test_new_tokens_are_counted_without_a_vocabulary(given, expected):
     assert plain().new(given) == expected
-    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected  # a table that was padded
+    # a table that was padded
+    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, []), ("<call>", ["<call>"]), (NEW, NEW), (tuple(NEW), NEW)])

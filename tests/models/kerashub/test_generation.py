@@ -30,7 +30,8 @@ def learn_to_follow(task, token, num_steps=60) -> hub.Inputs:
 def test_a_new_token_is_generated_where_it_was_learned(name):
     task = hub.make_task(name)
     hub.freeze(task)
-    before = hub.generated(task, hub.prompts_for(task, PROMPT))  # the function that generates is kept from now on
+    # compiles the function that generates
+    before = hub.generated(task, hub.prompts_for(task, PROMPT))
     assert (before < hub.NUM_TOKENS).all()
     hub.split(task, name)
     others = hub.other_weights(task)
@@ -49,14 +50,16 @@ def test_generation_uses_the_present_rows_without_another_compile():
     hub.split(task, "gpt2")
     np.testing.assert_array_equal(hub.generated(task, prompts), before)
     layer = task.backbone.token_embedding
-    last = task.backbone(prompts)[:, 2].numpy()  # what the first new place is read from
+    # the states that the first new token is predicted from
+    last = task.backbone(prompts)[:, 2].numpy()
     layer.assign_rows(hub.NEW[:1], 100 * last.mean(axis=0, keepdims=True))
     assert (hub.generated(task, prompts)[:, 3] == hub.NEW[0]).any()
 
 
 # Tokenizers
 
-LETTERS = ["!", *"abcdefghijklmno", "Ġ", "Ġa", "Ġb", "Ġc", "<|endoftext|>"]  # as GPT-2 has it, padding is no stop
+# padding does not end a text, as in GPT-2
+LETTERS = ["!", *"abcdefghijklmno", "Ġ", "Ġa", "Ġb", "Ġc", "<|endoftext|>"]
 SIZE = len(LETTERS)
 MERGES = ["Ġ a", "Ġ b", "Ġ c"]
 

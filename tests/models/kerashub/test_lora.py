@@ -38,7 +38,8 @@ def test_lora_before_the_split_trains_with_the_rows(name):
     task.backbone.enable_lora(RANK)
     inputs, trains = hub.inputs_for(task.backbone), {each.path for each in task.trainable_variables}
     before = hub.outputs_of(task.backbone, inputs)
-    assert len(lora_paths(task)) == 8  # query and value of two layers, two factors each; KerasHub trains biases too
+    # query and value of two layers, two factors each; KerasHub trains biases too
+    assert len(lora_paths(task)) == 8
     assert lora_paths(task) <= trains
     hub.split(task, name)
     hub.same_bits(hub.outputs_of(task.backbone, inputs), before)
@@ -53,7 +54,8 @@ def test_lora_after_the_split_trains_with_the_rows(name):
     task.backbone.enable_lora(RANK)
     trains = {each.path for each in task.trainable_variables}
     assert len(lora_paths(task)) == 8 and lora_paths(task) <= trains
-    task.backbone.token_embedding.trainable = True  # enable_lora freezes every layer, as it says
+    # enable_lora has frozen every layer
+    task.backbone.token_embedding.trainable = True
     assert moved_by_training(task) == trains
     inputs = hub.inputs_for(task, hub.NUM_TOKENS + hub.NUM_NEW)
     before = hub.flat(task(inputs))
@@ -111,7 +113,8 @@ def test_the_other_layers_can_be_quantized_after_the_split(name):
     hub.same_bits(hub.tables_of(task), tables)
     assert any(each.dtype == "int8" for each in task.backbone.weights)
     found, expected = hub.flat(task(inputs))[0][..., : hub.NUM_TOKENS], hub.flat(dense(inputs))[0]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=0.3)  # int8
+    # the tolerance of int8
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.3)
 
 
 @pytest.mark.parametrize("change", ["enable_lora", "quantize"])

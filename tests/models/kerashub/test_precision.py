@@ -19,7 +19,8 @@ def test_no_output_changes_by_a_bit(name, policy):
     states = np.random.default_rng(0).normal(size=(3, 4, hub.DIM))
 
     def outputs() -> list[np.ndarray]:
-        alone = keras.ops.cast(states, embedding.compute_dtype)  # as generation calls the layer, outside the model
+        # as generation calls the layer, outside the model
+        alone = keras.ops.cast(states, embedding.compute_dtype)
         logits = hub.flat(embedding(alone, reverse=True))
         found = [*hub.outputs_of(task, inputs), *(each[..., : hub.NUM_TOKENS] for each in logits)]
         return [*found, *hub.flat(embedding(ids))]

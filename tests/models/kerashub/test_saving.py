@@ -9,7 +9,8 @@ import splitembed as se
 from tests.helpers import hub_models as hub
 from tests.helpers.fresh import run_fresh
 
-pytestmark = pytest.mark.filterwarnings("ignore:Skipping nested container:UserWarning")  # of Keras on its own files
+# a warning of Keras about its files
+pytestmark = pytest.mark.filterwarnings("ignore:Skipping nested container:UserWarning")
 
 # A process that does not know this package.
 WITHOUT = """

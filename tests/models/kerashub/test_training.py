@@ -13,7 +13,8 @@ OPTIMIZERS = {
     "LazyAdam": lambda: se.LazyAdam(0.05),
 }
 OTHERS = ["AdamW", "LazyAdam"]
-TOLERANCE = 1e-5  # float32: some steps in which sums are in another order
+# float32: some steps in which sums are in another order
+TOLERANCE = 1e-5
 
 
 def grown(name: str) -> int:
@@ -120,7 +121,8 @@ def test_splitting_and_combining_midway_does_not_change_training(name):
     se.combine_embedding(task)
     train_both()
     for ours, theirs in zip(hub.other_weights(task).values(), hub.other_weights(twin).values(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=10 * TOLERANCE)  # a keys' bias has no gradient but noise
+        # the gradient of a key's bias is noise
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=10 * TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["bert classifier", "gpt2"])
