@@ -11,7 +11,7 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # Work that is stolen and not dealt out: the tests of a file stay on one worker, and with them what they share.
 PYTEST := -m pytest --dist=worksteal --numprocesses=$(WORKERS)
-ON_EVERY_BACKEND := tests/gradients $(patsubst %,tests/models/test_%.py,find_embedding load_trainable owners split_embedding \
+ON_EVERY_BACKEND := tests/gradients $(patsubst %,tests/models/test_%.py,find_embedding load_trainable rebuilt_models split_embedding \
 	swap_layer token_names trainable_flags) $(patsubst %,tests/layers/test_%.py,every_backend logits reversible row_updates)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
