@@ -198,7 +198,7 @@ def test_a_frozen_table_is_written_without_its_zero_row(tmp_path):
 
 def test_other_sources_and_formats_are_refused(tmp_path):
     for source in (SplitTable.from_matrix([[1.0]], []), SplitEmbedding(SplitTable.from_matrix([[1.0]], []))):
-        with pytest.raises(SplitError, match="has no words to write its rows by"):
+        with pytest.raises(SplitError, match="has no words to write with its rows"):
             export_vectors(tmp_path / "v", source)
     with pytest.raises(SplitError, match="A SplitTable or a SplitEmbedding is needed"):
         export_vectors(tmp_path / "v", np.ones((2, 3)))
