@@ -107,7 +107,7 @@ def test_new_tokens_unknown_to_the_tokenizer_are_added():
     [
         ((), ["a"], "'a' is not new: it has the id 1"),
         ((), ["<result>", "<call>"], "'<result>' has the id 22 in the vocabulary, and would get the id 21"),
-        ((), ["<call>", "<call>"], "different from each other"),
+        ((), ["<call>", "<call>"], "different names"),
         ((), ["<call>", ""], "a list of names"),
         (["zzz"], (), "zzz"),
         (["<call>"], (), "<call>"),
