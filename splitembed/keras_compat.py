@@ -7,9 +7,11 @@ and TensorFlow are imported inside the functions, so that the NumPy core can use
 import os
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 # Hooks that our subclasses of Keras's classes override: private names of Keras 3.6 and 3.15.1, and of its bases in
 # TensorFlow 2.18 and 2.21. When Keras no longer calls one, the tests of what it does fail.
@@ -63,7 +65,121 @@ def autocast_dtype() -> str | None:
     return None if scope is None else scope.dtype
 
 
+def all_layers(layer: Any) -> list[Any]:
+    """Return a layer and every layer that it holds, at any depth, containers before their contents.
+
+    Reads `Layer._flatten_layers` (Keras 3.6 and 3.15.1). `Model.layers` is public, but has one level and exists on
+    models alone. When it breaks: walk `Model.layers` and the attributes of other layers.
+    """
+    return list(layer._flatten_layers())
+
+
+def set_own_flag(layer: Any, value: bool | int) -> None:
+    """Set the `trainable` flag of one layer, without passing it on to its weights and to the layers in it.
+
+    Writes `Layer._trainable` (Keras 3.6 and 3.15.1). The public setter passes the flag on. On TensorFlow, an assignment
+    of the identical object is ignored: after 1, which counts as true, `layer.trainable = True` still reaches the
+    contents. When it breaks: set the public flag of the container first, then those of its contents.
+    """
+    layer._trainable = value
+
+
+def become(old: Any, new: Any) -> Callable[[], None]:
+    """Give a layer the class and the state of another one, and return the function that undoes it.
+
+    A model refers to a layer by its attributes, lists, wrappers and graph nodes, and Keras has no public way to replace
+    a layer in them. As the object stays the same, all of them find the new layer. `_inbound_nodes` and
+    `_outbound_nodes` (Keras 3.6 and 3.15.1) are the layer's positions in graphs; they are copied into the new lists,
+    because Keras's lists keep a reference to the variables of the layer that made them. `object.__setattr__` bypasses
+    Keras's tracking of attributes. When it breaks: compare the attributes of a layer before and after its first call
+    in a functional model.
+    """
+    kind, state = type(old), old.__dict__
+    for name in ("_inbound_nodes", "_outbound_nodes"):
+        new.__dict__[name].extend(state[name])
+
+    def set_state(kind: type, state: dict[str, Any]) -> None:
+        object.__setattr__(old, "__class__", kind)
+        object.__setattr__(old, "__dict__", state)
+
+    set_state(type(new), new.__dict__)
+    return lambda: set_state(kind, state)
+
+
 # Models and their graphs
+
+
+def graph_nodes(model: Any) -> list[Any]:
+    """Return the calls in the graph of a functional or sequential model, inputs first; of other layers, none.
+
+    Reads `Function._nodes_by_depth` and `Sequential._functional` (Keras 3.6 and 3.15.1). `Function.operations` is
+    public, but an operation does not tell which of its calls are in the graph. When it breaks: look for the attribute
+    that `Function` fills from `map_graph`.
+    """
+    graph = model if hasattr(model, "_nodes_by_depth") else getattr(model, "_functional", None)
+    nodes = {} if graph is None else graph._nodes_by_depth
+    return [node for depth in sorted(nodes, reverse=True) for node in nodes[depth]]
+
+
+def set_shape(tensor: Any, shape: Any) -> None:
+    """Change the shape of a symbolic tensor in a graph.
+
+    Writes `KerasTensor._shape` (Keras 3.6 and 3.15.1): a symbolic tensor is immutable, and a model's graph refers to
+    the object. When it breaks: the shapes that `summary` and `output_shape` report are those before the change.
+    """
+    tensor._shape = shape
+
+
+def config_of_arguments(layer: Any) -> dict[str, Any]:
+    """Return the config that Keras makes of a layer's constructor arguments, as the object that it keeps, or {}.
+
+    Reads `Operation._auto_config` (Keras 3.6 and 3.15.1): `get_config` returns a copy. When it breaks: a class without
+    a `get_config` of its own is saved with the number of tokens that it was made with.
+    """
+    config: dict[str, Any] = getattr(getattr(layer, "_auto_config", None), "config", {})
+    return config
+
+
+def compile_arguments(model: Any) -> dict[str, Any]:
+    """Return the arguments of a model's last `compile`, as the objects that were passed.
+
+    Reads `Trainer._compile_config` (Keras 3.6 and 3.15.1): the public `get_compile_config` serializes them, which
+    custom losses and metrics do not all survive. When it breaks: use that one, with `compile_from_config`.
+    """
+    arguments: dict[str, Any] = model._compile_config.config
+    return arguments
+
+
+def add_refusal(model: Any, method: str, layer_name: str) -> None:
+    """Shadow a method of one model that writes or reads files, so that it refuses as long as a layer in it is split.
+
+    The functions are the only attributes that the package adds to objects of others. A subclass made at run time would
+    be the other way; it changes the model's type, and pickle does not find it. `object.__setattr__` bypasses the
+    tracking of attributes (Keras 3.6 and 3.15.1, TensorFlow 2.18 and 2.21). When it breaks: assign the attribute.
+    """
+    what = f"{method} of {getattr(model, 'name', model)!r}"
+    object.__setattr__(model, method, partial(refuse_files, what, layer_name))
+
+
+def remove_refusal(model: Any, method: str) -> None:
+    """Give a model its method back that `add_refusal` has shadowed, if it has."""
+    shadow = vars(model).get(method)
+    if isinstance(shadow, partial) and shadow.func is refuse_files:
+        object.__delattr__(model, method)
+
+
+def refuse_files(what: str, layer_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Refuse to write or read a file of a split model that Keras rebuilds from constructor arguments.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"{what} is refused while its {layer_name!r} is a SplitEmbedding: the model is rebuilt from constructor "
+        "arguments, which make a plain embedding. Either save the small table by save_trainable, and put it onto the "
+        "base model by load_trainable; or make the model plain first, by combine_embedding."
+    )
+
 
 # Optimizers
 
@@ -82,6 +198,42 @@ def index_in_optimizer(optimizer: Any, variable: Any) -> int | None:
         return int(optimizer._get_variable_index(variable))
     except KeyError:
         return None
+
+
+def optimizer_variables(optimizer: Any) -> list[Any]:
+    """Return the variables that a built optimizer trains, in the order of its slots.
+
+    Reads `BaseOptimizer._trainable_variables` (Keras 3.6 and 3.15.1). The model's list is public, but changes with
+    `trainable`. When it breaks: use `model.trainable_variables`.
+    """
+    return list(optimizer._trainable_variables)
+
+
+def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:
+    """Return the lists that hold one variable, or None, for each variable that a built optimizer trains.
+
+    The keys are Keras's names of the lists without the underscore, such as "momentums". They are attributes of each
+    optimizer class (Keras 3.6 and 3.15.1), found by their length and contents; the public `Optimizer.variables` does
+    not tell to which variable a slot belongs. When it breaks: match the paths of slots and variables.
+    """
+    trained, iterations = optimizer_variables(optimizer), optimizer.iterations
+    slots = {}
+    for name, value in vars(optimizer).items():
+        if isinstance(value, list) and len(value) == len(trained):
+            is_slot = all(each is None or isinstance(each, type(iterations)) for each in value)
+            others = (iterations, *trained)
+            if is_slot and not any(each is other for each in value for other in others):
+                slots[name.lstrip("_")] = list(value)
+    return slots
+
+
+def is_decayed(optimizer: Any, variable: Any) -> bool:
+    """Return whether an optimizer's weight decay applies to a variable.
+
+    Calls `BaseOptimizer._use_weight_decay` (Keras 3.6 and 3.15.1): `exclude_from_weight_decay` is public, but nothing
+    tells what was excluded. When it breaks: exclude the variables again by hand.
+    """
+    return bool(optimizer._use_weight_decay(variable))
 
 
 # Graphs and gradients of TensorFlow

@@ -16,7 +16,6 @@ _MODULES = (
     "splitembed.gradients.gate",
     "splitembed.gradients.partial_embedding",
     "splitembed.gradients.wrapper",
-    "splitembed.models.owners",
     "splitembed.optimizers.lazy",
 )
 

@@ -181,6 +181,10 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         split = self._loaded_split()
         return split.with_trainable(self._rows()) if self.built else split
 
+    def on_split(self, split: SplitTable) -> "SplitEmbedding":
+        """Make a layer with the same options on another split, not built yet."""
+        return self._with_attributes(SplitEmbedding(split, **self._options()))
+
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the layer, with sizes and fingerprints instead of the split."""
         return {
@@ -235,6 +239,19 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def summary(self) -> str:
         """Return a table to print: rows, numbers and bytes of the frozen and trainable parts, and of a dense layer."""
         return summarize(self._described())
+
+    def _options(self) -> dict[str, Any]:
+        """The arguments of the constructor, but for the split and `mask_zero`, which depends on it."""
+        keras_options = ("name", "trainable", "activity_regularizer", "embeddings_regularizer", "embeddings_constraint")
+        own_options = ("combiner", "trainable_dropout", "seed", "gradient", "lookup", "save_by_reference")
+        names = (*keras_options, *own_options)
+        return {"dtype": self.dtype_policy, **{name: getattr(self, name) for name in names}}
+
+    def _with_attributes(self, other: "SplitEmbedding") -> "SplitEmbedding":
+        """Give another layer the attributes that are no arguments, or that its constructor would check."""
+        other.copies_rows = self.copies_rows
+        other.mask_zero = other.supports_masking = self.mask_zero
+        return other
 
     def _hold_tables(self) -> None:
         self._constants = choose_backend().hold_tables(self, self._split, self._constants)

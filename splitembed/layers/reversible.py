@@ -126,6 +126,12 @@ class SplitReversibleEmbedding(SplitEmbedding):
             self.compute_output_shape(ids.shape, reverse=True), dtype=self._logits_dtype(), **ragged
         )
 
+    def on_split(self, split: SplitTable, reverse_split: SplitTable | None = None) -> SplitEmbedding:
+        """Make a layer with the same options on another split, and another one of the logits; not built yet."""
+        options = {name: getattr(self, name) for name in ("tie_weights", "logit_soft_cap", "reverse_dtype")}
+        made = SplitReversibleEmbedding(split, reverse_split=reverse_split, **options, **self._options())
+        return self._with_attributes(made)
+
     def get_config(self) -> dict[str, Any]:
         """Return the config of a `SplitEmbedding` and the options of the logits."""
         reverse = self.reverse_embedding

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from splitembed.errors import MissingTableError, SplitError
-from splitembed.keras_compat import assets_folder
+from splitembed.keras_compat import assets_folder, refuse_files
 from splitembed.layers.spec import LIVE, SplitSpec, live_on, live_with_frozen
 from splitembed.split.table import SplitTable
 from splitembed.tables import SEARCH_PATH, TRAINABLE_NAME, find_frozen, is_frozen
@@ -29,6 +29,9 @@ class SavesSplit(keras.layers.Layer):
     Args:
         save_by_reference: whether a `.keras` file holds the path of the frozen table instead of the table.
     """
+
+    # in a model that Keras rebuilds from constructor arguments, which would make a plain layer
+    refuses_archives = False
 
     _split: SplitTable | None
     _spec: SplitSpec | None
@@ -61,7 +64,15 @@ class SavesSplit(keras.layers.Layer):
         self.trainable_rows.assign(np.array(store[ROWS]))
 
     def save_assets(self, directory: str) -> None:
-        """Write the split into the folder that Keras packs into a `.keras` file; layers on one table write it once."""
+        """Write the split into the folder that Keras packs into a `.keras` file; layers on one table write it once.
+
+        Keras calls this for `.keras` files alone, and not for weights files.
+
+        Raises:
+            NotImplementedError: the layer is in a model that Keras rebuilds from constructor arguments.
+        """
+        if self.refuses_archives:
+            refuse_files("Saving a model", self.name)
         split, folder = self.to_split(), Path(directory)
         frozen = self._file_of(split) if self.save_by_reference else _write_once(split, folder)
         split.save_trainable(folder / TRAINABLE_NAME, frozen_path=frozen)

@@ -1,7 +1,4 @@
-"""A layer or a split goes in; what leaves needs nothing of ours: a dense Keras layer, or a file of vectors.
-
-Or the small trainable table alone, where whoever takes it has the frozen one.
-"""
+"""Export a layer or a split: as a dense Keras layer, as a file of vectors, or as the small trainable table alone."""
 
 import os
 from collections.abc import Sequence
@@ -15,54 +12,38 @@ from splitembed.tables import FrozenTable, open_frozen
 from splitembed.vectors import WordVectors
 from splitembed.vectors.write import GLOVE, Rows, write_vectors
 
-_SHARED = (  # options of a Keras layer, and the attributes of ours that hold them
-    ("name", "name"),
-    ("dtype", "dtype_policy"),
-    *(
-        (name, name)
-        for name in ("mask_zero", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
-    ),
-    *((name, name) for name in ("tie_weights", "logit_soft_cap", "reverse_dtype")),
-)
+# options that an embedding of Keras and a split one have in common, and those of a reversible one
+OPTIONS = ("name", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
+LOGITS_OPTIONS = ("tie_weights", "logit_soft_cap", "reverse_dtype")
 
 
 def save_trainable(path: str | os.PathLike[str], split_or_layer_or_model: Any) -> None:
-    """Writes the small table alone: trainable rows, remap and vocabulary; of an untied layer, both its tables.
+    """Write the small table alone: trainable rows, remap and vocabulary; for an untied layer, both its tables.
 
     ```python
-    splitembed.save_trainable("tools.h5", model)    # some kB; load_trainable puts them on the same base model again
+    splitembed.save_trainable("tools.h5", model)    # some kB, for load_trainable and the same base model
     ```
 
     Args:
-        path: where to write; an existing file is replaced as a whole.
-        split_or_layer_or_model: a `SplitTable`; a `SplitEmbedding` with its rows as trained so far; or a model that has
+        path: the file to write; an existing one is replaced as a whole.
+        split_or_layer_or_model: a `SplitTable`; a `SplitEmbedding` with its rows as trained so far; or a model with
             one such layer.
 
     Raises:
-        SplitError: none of the three; or a model with no such layer, or several.
+        SplitError: the argument is none of these; or a model without such a layer, or with several.
     """
     source = split_or_layer_or_model
-    if hasattr(source, "layers"):  # a Keras model; Keras is not imported for a split alone
-        source = _only_layer(source)
+    # a Keras model; Keras is not imported for a split alone
+    if hasattr(source, "layers"):
+        from splitembed.models.find_embedding import find_split
+
+        source = find_split(source)
     reverse = getattr(source, "reverse_embedding", None)
     _as_split(source).save_trainable(path, reverse=None if reverse is None else reverse.to_split())
 
 
-def _only_layer(model: Any) -> Any:
-    """The one layer of a model that has a split, that of an untied one's logits aside, which belongs to it."""
-    layers = [each for each in model._flatten_layers() if hasattr(each, "to_split")]
-    reverse = {id(getattr(each, "reverse_embedding", None)) for each in layers}
-    found = [each for each in layers if id(each) not in reverse]
-    if len(found) != 1:
-        names = ", ".join(repr(each.name) for each in found) or "none"
-        raise SplitError(
-            f"The model {model.name!r} must have exactly one SplitEmbedding to save; it has: {names}. Pass the layer."
-        )
-    return found[0]
-
-
 def to_dense(layer: Any) -> Any:
-    """Makes a plain Keras layer of the same rows; it needs `(num_tokens, dim)` float32 of memory.
+    """Make a plain Keras layer of the same rows; it needs `(num_tokens, dim)` float32 of memory.
 
     Args:
         layer: a `SplitEmbedding`, a `SplitReversibleEmbedding`, or a `SplitTable`.
@@ -73,26 +54,29 @@ def to_dense(layer: Any) -> Any:
         precision are widened to float32.
 
     Raises:
-        SplitError: none of these; a layer with a combiner, in whose place an `Embedding` would give rows; or a
-            reversible one where Keras has none.
+        SplitError: the argument is none of these; the layer has a combiner, which an `Embedding` lacks; or it is
+            reversible and this Keras has no `ReversibleEmbedding`.
     """
     import keras
+
+    from splitembed.models.swap_layer import build_like
 
     split = _as_split(layer)
     if getattr(layer, "combiner", None) is not None:
         raise SplitError(
             f"{layer.name!r} combines rows ({layer.combiner!r}), and a keras.layers.Embedding does not. Pass "
-            "layer.to_split() for an Embedding of its rows, and combine what that gives."
+            "layer.to_split() for an Embedding of its rows, and combine its output."
         )
-    options = {name: getattr(layer, attribute) for name, attribute in _SHARED if hasattr(layer, attribute)}
+    names = (*OPTIONS, *LOGITS_OPTIONS, "mask_zero")
+    options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
+    options["dtype"] = getattr(layer, "dtype_policy", None)
     kind = keras.layers.Embedding if "tie_weights" not in options else _reversible(keras, layer)
     reverse = getattr(layer, "reverse_embedding", None)
     matrices = iter([split.combine(), *([] if reverse is None else [reverse.to_split().combine().T])])
-    # the weights start as the rows: drawing them first would take as long again
+    # the weights start as the rows: drawing random ones first would double the time
     options["embeddings_initializer"] = lambda shape, dtype=None: keras.ops.cast(next(matrices), dtype)
     dense = kind(split.num_tokens, split.dim, **options)
-    dense._parent_path = getattr(layer, "_parent_path", None)  # for the path of its variables
-    dense.build()
+    build_like(dense, layer)
     dense.embeddings_initializer = keras.initializers.get("uniform")
     return dense
 
@@ -113,7 +97,7 @@ def export_vectors(
     format: str = GLOVE,  # noqa: A002
     skip_unwritable: bool = False,
 ) -> list[str]:
-    """Writes every token with its row as a file of vectors that other tools read; the inverse of `read_vectors`.
+    """Write every token with its row as a file of vectors that other tools read: the inverse of `read_vectors`.
 
     >>> import tempfile
     >>> from splitembed import read_vectors
@@ -128,34 +112,34 @@ def export_vectors(
     float32 reads back as the same bits.
 
     Args:
-        path: the file to make or replace, as a whole and at once.
+        path: the file to write; an existing one is replaced as a whole.
         source: a `SplitTable`, or a `SplitEmbedding` with its rows as trained so far; a frozen.h5 by its path or as
-            `FrozenTable`, without its zero row; `WordVectors`.
+            `FrozenTable`, without its zero row; or `WordVectors`.
         format: "glove", text without a header; "word2vec", text with one; "word2vec-binary".
-        skip_unwritable: leave out tokens that cannot stand in such a file, such as the padding token "", instead of
+        skip_unwritable: leave out tokens that such a file cannot hold, such as the padding token "", instead of
             refusing them.
 
     Returns:
         The tokens that were left out.
 
     Raises:
-        VocabularyError: a token that cannot stand in such a file (empty, with white space, not Unicode, or the same as
-            an earlier one); or none that can.
-        SplitError: a source that is none of these or has no words; a row that is not finite.
-        VectorFormatError: a `format` that is none of the three.
+        VocabularyError: such a file cannot hold a token (empty, with white space, not Unicode, or a duplicate); or can
+            hold none of them.
+        SplitError: the source is none of these or has no words; or a row is not finite.
+        VectorFormatError: the `format` is none of the three.
         TableFormatError, OSError: the frozen.h5 cannot be read.
     """
     words, rows, dim = _words_and_rows(source)
     if words is None:
         raise SplitError(
-            f"{source!r} has no words to write its rows by: its ids have no strings. Pass "
-            "WordVectors(words, split.combine()) with words of your own."
+            f"{source!r} has no words to write with its rows: its ids have no strings. Pass "
+            "WordVectors(words, split.combine()) with a word for each row."
         )
     return write_vectors(path, words, rows, dim, format, skip_unwritable=skip_unwritable)
 
 
 def _words_and_rows(source: Any) -> tuple[Sequence[str] | None, Rows, int]:
-    """The words of a source, what gives their rows by place, and the length of a row."""
+    """Return the words of a source, a function that returns the rows at positions, and the dim."""
     if isinstance(source, str | os.PathLike):
         source = open_frozen(source)
     if isinstance(source, WordVectors):
@@ -170,7 +154,7 @@ def _without_zero_row(table: FrozenTable) -> tuple[Sequence[str] | None, Rows, i
     if table.words is None or table.zero_row is None:
         return table.words, table.take, table.dim
     kept = np.delete(np.arange(table.num_frozen), table.zero_row)
-    return [table.words[row] for row in kept.tolist()], lambda places: table.take(kept[places]), table.dim
+    return [table.words[row] for row in kept.tolist()], lambda positions: table.take(kept[positions]), table.dim
 
 
 def _as_split(split_or_layer: Any) -> SplitTable:

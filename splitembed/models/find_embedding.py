@@ -1,29 +1,32 @@
-"""A model and perhaps a name go in; the embedding that is to be split comes out, or the reason why none can be."""
+"""Find the layer of a model that is to be split, or that is split already, or say why there is none."""
 
 from typing import Any
 
 import keras
 
 from splitembed.errors import SplitError
+from splitembed.keras_compat import all_layers
 from splitembed.layers.embedding import SplitEmbedding
 
-DTYPES = ("float32", "float16", "bfloat16")  # in which a split can store frozen rows
-REVERSIBLE = getattr(keras.layers, "ReversibleEmbedding", None)  # not in the oldest Keras
+# in which a split can store frozen rows
+DTYPES = ("float32", "float16", "bfloat16")
+# not in the oldest supported Keras
+REVERSIBLE = getattr(keras.layers, "ReversibleEmbedding", None)
 _KNOWN = tuple(each for each in (keras.layers.Embedding, REVERSIBLE) if each is not None)
 
 
 def find_embedding(model: Any, layer: Any = None) -> Any:
-    """Finds the plain embedding of a model, one that can be split without any output changing.
+    """Return the plain embedding of a model, one that can be split without a change of any output.
 
     Args:
-        model: a Keras model or layer; KerasHub's backbones and tasks name their own, `token_embedding`.
+        model: a Keras model or layer; KerasHub's backbones and tasks name theirs, `token_embedding`.
         layer: the embedding, or its name, where there are several.
 
     Returns:
         A built `keras.layers.Embedding` or `ReversibleEmbedding`.
 
     Raises:
-        SplitError: none, several, or one that is quantized, has LoRA, or computes in a way of its own.
+        SplitError: there is none, or several; or it is quantized, has LoRA, or is of a class that computes differently.
     """
     found = _found(model, layer)
     refusal = _refusal(found) or _refusal_of_sharing(model, found)
@@ -32,58 +35,82 @@ def find_embedding(model: Any, layer: Any = None) -> Any:
     return found
 
 
-def layers_in(owner: Any, kind: Any) -> list[Any]:
-    """The layers of a kind in a model or layer, itself included; not those inside a `SplitEmbedding`."""
-    layers = owner._flatten_layers() if isinstance(owner, keras.Layer) else []
-    inside = {
-        id(inner)
-        for each in layers
-        if isinstance(each, SplitEmbedding)
-        for inner in each._flatten_layers(include_self=False)
-    }
+def find_split(model: Any, layer: Any = None) -> SplitEmbedding:
+    """Return the one split layer of a model.
+
+    Args:
+        model: a Keras model or layer.
+        layer: the layer, or its name, where there are several.
+
+    Raises:
+        SplitError: there is none, or several.
+    """
+    found = splits_in(model, layer)
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(repr(each.name) for each in found or splits_in(model)) or "none"
+    expected = "exactly one" if layer is None else f"one that is or is named {layer!r}"
+    raise SplitError(
+        f"The SplitEmbedding layers of the model {getattr(model, 'name', model)!r} are: {names}. Expected {expected}. "
+        "Choose one of them as the layer."
+    )
+
+
+def splits_in(model: Any, layer: Any = None) -> list[SplitEmbedding]:
+    """Return the split layers of a model; where one is given by itself or by its name, only that."""
+    return [each for each in layers_in(model, SplitEmbedding) if layer is None or each is layer or each.name == layer]
+
+
+def layers_in(model: Any, kind: Any) -> list[Any]:
+    """Return the layers of a kind in a model or layer, itself included; not those inside a `SplitEmbedding`."""
+    layers = all_layers(model) if isinstance(model, keras.Layer) else []
+    inside = {id(inner) for each in layers if isinstance(each, SplitEmbedding) for inner in all_layers(each)[1:]}
     return [each for each in layers if isinstance(each, kind) and id(each) not in inside]
 
 
+def holds(container: Any, layer: Any) -> bool:
+    """Return whether a layer or model holds a layer, or is that layer."""
+    return isinstance(container, keras.Layer) and any(each is layer for each in all_layers(container))
+
+
 def _found(model: Any, layer: Any) -> Any:
-    candidates, split = layers_in(model, keras.layers.Embedding), layers_in(model, SplitEmbedding)
+    candidates, split = layers_in(model, keras.layers.Embedding), splits_in(model, layer)
     if layer is not None:
-        named, named_split = (
-            [each for each in layers if each is layer or each.name == layer] for layers in (candidates, split)
-        )
+        named = [each for each in candidates if each is layer or each.name == layer]
         if len(named) == 1:
             return named[0]
-        if named_split and not named:
-            raise _is_split(named_split[0])
+        if split and not named:
+            raise _split_already(split[0])
         problem = f"`layer` names {'several' if named else 'none'} of them. Received: {layer!r}{_kind(model, layer)}."
     elif split:
-        raise _is_split(split[0])
+        raise _split_already(split[0])
     else:
         own = _token_embedding(model)
         if any(each is own for each in candidates):
             return own
         if len(candidates) == 1:
             return candidates[0]
-        problem = "Say by `layer` which one: the layer itself, or its name." if candidates else _without(model)
+        problem = "Choose one by `layer`: the layer itself, or its name." if candidates else _without(model)
     names = ", ".join(f"{each.name!r} ({each.input_dim} tokens)" for each in candidates) or "none"
     raise SplitError(f"The embeddings of {getattr(model, 'name', model)!r} are: {names}. {problem}")
 
 
 def _kind(model: Any, layer: Any) -> str:
-    """What a layer is that is no embedding, in brackets, or ""."""
+    """The class of a layer that is not an embedding, in brackets, or ""."""
     others = [each for each in layers_in(model, keras.Layer) if each is layer or each.name == layer]
-    return f" (a {type(others[0]).__name__}, which is no keras.layers.Embedding)" if others else ""
+    return f" (a {type(others[0]).__name__}, not a keras.layers.Embedding)" if others else ""
 
 
 def _token_embedding(model: Any) -> Any:
-    """What a KerasHub backbone, or a task's, calls so."""
-    for owner in (model, getattr(model, "backbone", None)):
-        own = getattr(owner, "token_embedding", None)
+    """What a KerasHub backbone, or the backbone of a task, names `token_embedding`."""
+    for container in (model, getattr(model, "backbone", None)):
+        own = getattr(container, "token_embedding", None)
         if own is not None:
             return own
     return None
 
 
-def _is_split(layer: Any) -> SplitError:
+def _split_already(layer: Any) -> SplitError:
     return SplitError(
         f"{layer.name!r} is split already: change which tokens train by replace_split, with "
         "layer.to_split().thaw(...), freeze or grow; or call combine_embedding first. Another embedding must be named "
@@ -103,12 +130,12 @@ def _refusal(layer: Any) -> str:
         return f"is quantized ({layer.quantization_mode}). Split the model first, then quantize its other layers."
     if getattr(layer, "lora_enabled", False) or getattr(layer, "lora_rank", None):
         return (
-            "has LoRA. Enable LoRA on other layers; or save the weights, which merges it, and load them into the model "
-            "made anew, without LoRA."
+            "has LoRA. Enable LoRA on other layers; or save the weights, which merges it, and load them into a new "
+            "model without LoRA."
         )
     if any(getattr(type(layer), name) not in known for name, known in _METHODS.items()):
         return (
-            "computes in a way of its own, which a split layer would not. A keras.layers.Embedding or "
+            "overrides how an embedding computes, which a split layer would not do. A keras.layers.Embedding or "
             "ReversibleEmbedding can be split; update Keras and KerasHub if it is one of theirs."
         )
     if not layer.built:
@@ -119,23 +146,25 @@ def _refusal(layer: Any) -> str:
 
 
 def _refusal_of_sharing(model: Any, layer: Any) -> str:
-    """Why a layer cannot be split whose weight another one holds too, and would go on with, or ""."""
+    """Why a layer cannot be split whose weight another layer holds in an attribute, or ""."""
     weights = {id(each) for each in layer.variables}
-    for each in model._flatten_layers():
-        if each is not layer and any(id(own) in weights for own in _own_variables(each)):
+    for each in all_layers(model):
+        if each is not layer and any(id(value) in weights for value in _values(each)):
             kind = type(each).__name__
             return (
-                f"has a weight that {each.name!r} (a {kind}) holds as its own: it would go on with the plain rows. Let "
-                "it hold the embedding, a ReversibleEmbedding, and call that with reverse=True."
+                f"has a weight that {each.name!r} (a {kind}) holds too, and would go on to use as the plain table. Let "
+                "that layer hold the embedding, a ReversibleEmbedding, and call it with reverse=True."
             )
     return ""
 
 
-def _own_variables(layer: Any) -> list[Any]:
-    return [*layer._trainable_variables, *layer._non_trainable_variables]
+def _values(layer: Any) -> list[Any]:
+    """The attributes of a layer, and the elements of those that are lists, such as its weights."""
+    values = list(vars(layer).values())
+    return [*values, *(item for each in values if isinstance(each, list | tuple) for item in each)]
 
 
-# what makes an output of ids; a class may have its own of anything else
+# what makes an output of ids; a class that can be split may override anything else
 _METHODS = {
     name: {getattr(each, name) for each in _KNOWN} for name in ("__call__", "call", "compute_mask", "embeddings")
 }

@@ -1,85 +1,83 @@
-"""A model and a trainable.h5 that belongs to its base go in; the same model comes out, with the file's tokens and rows.
+"""Load a file of trained tokens and rows onto the base model that they were trained on.
 
-By fingerprint: the frozen table that the file was made for must be the embedding's own table, bit for bit.
+The base is known by its fingerprint: the frozen table that the file was made for must be the embedding's table, bit for
+bit.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from splitembed.errors import FingerprintError, SplitError
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.spec import SplitSpec
-from splitembed.models.find_embedding import find_embedding, layers_in
-from splitembed.models.owners import put_split
-from splitembed.models.split_embedding import split_again, split_like, tables_of
+from splitembed.models.find_embedding import find_embedding, find_split, splits_in
+from splitembed.models.split_embedding import split_like, tables_of
+from splitembed.models.swap_layer import build_like, swap_layer
 from splitembed.split.table import SplitTable
 from splitembed.tables import TrainableTable, open_trainable
 
 
-def load_trainable(path: str | os.PathLike[str], model: Any, *, layer: Any = None) -> Any:
-    """Puts what `save_trainable` wrote onto the base model that it was trained on, in place.
+def load_trainable(path: str | os.PathLike[str], model: Any, *, layer: Any = None, also: Sequence[Any] = ()) -> Any:
+    """Load what `save_trainable` wrote onto the base model that it was trained on, in place.
 
     ```python
     lm = keras_hub.models.CausalLM.from_preset("gemma_2b_en")
     splitembed.load_trainable("tools.h5", lm)     # as split_embedding left it, with the rows as they were trained
-    splitembed.load_trainable("poems.h5", lm)     # another one, in the first one's place
+    splitembed.load_trainable("poems.h5", lm)     # other tokens in place of the first ones
     ```
 
-    A plain embedding is split, and one that is split already gets the file's tokens and rows: where they are the same
-    tokens, its weight is assigned and nothing else changes, else another layer takes its place. The frozen rows stay
-    where they are. Reading them once for their fingerprint takes about a second a GB. A compiled model stays so, and
-    its optimizer goes on; for rows of other tokens it starts anew.
+    A plain embedding is split. One that is split already gets the file's tokens and rows: where the tokens are the
+    same, its weight is assigned and nothing else changes, else it is replaced. The frozen rows are not copied. Reading
+    them once for their fingerprint takes about a second a GB. A compiled model stays compiled and its optimizer keeps
+    its state; for rows of other tokens the slots start again.
 
     Args:
         path: the file.
-        model: any Keras model that holds the base's embedding. Give the outermost one.
+        model: a Keras model with the base's embedding. Give the outermost one.
         layer: the embedding or its name, where there are several; by default the one that is split, else the one that
             `split_embedding` would take.
+        also: models around `model`, as in `split_embedding`: one that is not handed over goes on computing with its
+            compiled functions, and these with the old table, until it is compiled again.
 
     Returns:
         The model: the same object.
 
     Raises:
-        FingerprintError: the model's table is another one than that of the file; both fingerprints are named.
+        FingerprintError: the model's table is not that of the file; both fingerprints are named.
         TableFormatError: the file is foreign, cut short, damaged or too new.
-        SplitError: no such embedding, or several; one of another dim or with fewer rows, or tied where the file is not.
-            Whatever is raised, the model is as it was.
+        SplitError: the model has no such embedding, or several; it has another dim or fewer rows, or is tied where the
+            file is not. After any error the model is as it was.
     """
     adapter = open_trainable(path, verify=True)
-    found = _found(model, layer)
+    found = find_split(model, layer) if splits_in(model, layer) else find_embedding(model, layer)
     bases = _bases(found)
     parts = [each for each in (adapter, adapter.reverse) if each is not None]
     where = f"{found.name!r} of {model.name!r}"
     if len(parts) != len(bases):
         raise SplitError(
-            f"{adapter.path} holds {_told(len(parts))}; the embedding {where} has {_told(len(bases))}. Load it onto "
-            "the model that it was trained on."
+            f"{adapter.path} holds {_tables(len(parts))}; the embedding {where} has {_tables(len(bases))}. Load it "
+            "onto the model that it was trained on."
         )
     for part, base in zip(parts, bases, strict=True):
         _check(part, base, adapter.path, where if part is adapter else f"{where}, that of its logits,")
     splits = [_on(base, part, adapter) for part, base in zip(parts, bases, strict=True)]
-    if isinstance(found, SplitEmbedding) and all(map(_is_same_but_for_rows, splits, bases)):
+    if not isinstance(found, SplitEmbedding):
+        return swap_layer(model, found, split_like(found, *splits), {}, also)
+    if all(map(_differ_in_rows_alone, splits, bases)):
         return _assigned(model, found, splits)
-    new = split_again(found, *splits) if isinstance(found, SplitEmbedding) else split_like(found, *splits)
-    return put_split(model, found, new, {})
+    new = found.on_split(*splits)
+    if found.built:
+        build_like(new, found)
+    return swap_layer(model, found, new, {}, also)
 
 
-def _told(num_tables: int) -> str:
+def _tables(num_tables: int) -> str:
     return "one table" if num_tables == 1 else "two tables, as its weights are not tied"
 
 
-def _found(model: Any, layer: Any) -> Any:
-    """The embedding of the model: one that is split, else a plain one."""
-    splits = layers_in(model, SplitEmbedding)
-    named = [each for each in splits if layer is None or each is layer or each.name == layer]
-    if len(named) > 1:
-        names = ", ".join(repr(each.name) for each in named)
-        raise SplitError(f"The SplitEmbeddings of {model.name!r} are: {names}. Say by `layer` which one to load onto.")
-    return named[0] if named else find_embedding(model, layer)
-
-
 def _bases(layer: Any) -> list[SplitTable]:
-    """The split of the embedding, and that of the logits where weights are not tied."""
+    """Return the split of the embedding, and that of the logits where weights are not tied."""
     if not isinstance(layer, SplitEmbedding):
         return tables_of(layer)
     reverse = getattr(layer, "reverse_embedding", None)
@@ -102,14 +100,14 @@ def _check(part: TrainableTable, base: SplitTable, path: Any, where: str) -> Non
 
 
 def _on(base: SplitTable, part: TrainableTable, adapter: TrainableTable) -> SplitTable:
-    """The split of the file's rows and tokens on the base's frozen rows, where they are."""
+    """Return the file's rows and tokens as a split on the base's frozen rows, which are not copied."""
     names = adapter.vocabulary
     return base.with_parts(
         remap=part.remap, trainable=part.vectors, vocabulary=names, padding=part.padding, coverage=None
     )
 
 
-def _is_same_but_for_rows(new: SplitTable, old: SplitTable) -> bool:
+def _differ_in_rows_alone(new: SplitTable, old: SplitTable) -> bool:
     return SplitSpec.of(new).tables() == SplitSpec.of(old).tables() and new.padding == old.padding
 
 

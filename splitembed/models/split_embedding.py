@@ -1,7 +1,6 @@
-"""A model goes in; out comes the same one, in which an embedding is split, or whole again."""
+"""Split an embedding of a pretrained model in place, and combine it again."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,14 @@ from splitembed.errors import SplitError
 from splitembed.initializers.by_name import Initializer, Seed
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.reversible import SplitReversibleEmbedding
-from splitembed.layers.spec import LIVE, SplitSpec
 from splitembed.lookup.choose_backend import choose_backend
-from splitembed.models.export import to_dense
-from splitembed.models.find_embedding import REVERSIBLE, find_embedding, layers_in
-from splitembed.models.owners import put_split
+from splitembed.models.export import LOGITS_OPTIONS, OPTIONS, to_dense
+from splitembed.models.find_embedding import REVERSIBLE, find_embedding, splits_in
+from splitembed.models.swap_layer import build_like, swap_layer
 from splitembed.models.token_names import Names, names_of
-from splitembed.models.trainable_flags import Before
-from splitembed.optimizers.optimizer_state import Moved
+from splitembed.models.trainable_flags import FlagsBefore
+from splitembed.optimizers.optimizer_state import RowSource
 from splitembed.split.table import SplitTable
-
-_SHARED = ("name", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
 
 
 def split_embedding(
@@ -33,8 +29,9 @@ def split_embedding(
     layer: Any = None,
     vocabulary: Any = None,
     seed: Seed = None,
+    also: Sequence[Any] = (),
 ) -> Any:
-    """Splits an embedding of a pretrained model, in place: of its rows, only the chosen and the new ones train.
+    """Split an embedding of a pretrained model in place, so that only the rows of chosen and new tokens train.
 
     ```python
     lm = keras_hub.models.CausalLM.from_preset("gemma_2b_en")
@@ -44,32 +41,44 @@ def split_embedding(
     splitembed.save_trainable("tools.h5", lm)                            # some kB
     ```
 
-    No output changes by a bit, and neither does any other layer's `trainable`; a model that was frozen as a whole holds
-    one layer that trains now. The table itself becomes the frozen one, untouched and where it lies, so that it has the
-    same fingerprint in every model that was made of this base. A compiled model stays so, and its optimizer goes on;
-    what else is compiled, and holds the layer too, must be compiled again.
+    Every output stays the same to the bit, and so does the `trainable` flag of every other layer; in a model that was
+    frozen as a whole, one layer trains now. The model's table becomes the frozen one without a copy, so that it has the
+    same fingerprint in every model that was made of this base. A compiled model stays compiled, and its optimizer keeps
+    its state.
+
+    A model around `model` that is not handed over in `also` still calls the new layer, but the functions that it has
+    compiled keep the old table: its `predict`, `fit` and `generate` go on computing with the rows as they were before
+    the split, and train those, until it is compiled again.
+
+    A model that Keras rebuilds from constructor arguments, such as KerasHub's, cannot be saved as a `.keras` file or
+    a preset while it is split: `save` and its like raise an error. Weights files work, and `save_trainable` writes the
+    small table. A model whose config describes its layers is saved whole. As with every Keras model, that keeps the
+    `trainable` flag of the layers in the config, and not of those that they make, such as the ones in a
+    `MultiHeadAttention`: before you train a loaded model, set the flag of such a layer to True and to False again.
 
     Args:
-        model: any Keras model that has a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a
-            KerasHub backbone or task. Give the outermost one.
+        model: a Keras model with a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a KerasHub
+            backbone or task. Give the outermost model.
         trainable_tokens: those of the model's tokens whose rows train: ids, a boolean mask, or tokens.
-        new_tokens: how many ids follow the model's own, or a name for each. Names are kept where `vocabulary` is given;
-            else they are compared with the tokenizer's, and counted.
-        initializer: what new rows start as, as `build_split` takes it; "mean" is the mean of the model's own rows, with
-            which a new token's logit is at first the mean of all others, so that it draws little from the likely ones.
+        new_tokens: the number of tokens to add after the model's own, or a name for each. Names are kept where
+            `vocabulary` is given; else they are compared with the tokenizer's, and counted.
+        initializer: the start of new rows, as in `build_split`; "mean" is the mean of the model's rows, with which a
+            new token's logit is at first the mean of all others, so that it takes little from the likely ones.
         layer: the embedding or its name, where there are several; by default what KerasHub calls `token_embedding`.
-        vocabulary: the tokens in id order, as `read_vocabulary` takes them, or a KerasHub tokenizer, to name them by;
-            by default a KerasHub task's own, for this call. It may end before the table does, as where that was padded,
-            or go on with the names of new tokens. The split keeps a list that names every row.
+        vocabulary: the tokens in id order, as `read_vocabulary` takes them, or a KerasHub tokenizer; by default the
+            tokenizer of a KerasHub task, for this call alone. It may be shorter than the table, where that was padded,
+            or continue with the names of new tokens. The split keeps a list that names every row.
         seed: for the initializer.
+        also: models around `model`, such as a KerasHub task whose backbone is given. They are compiled again too.
 
     Returns:
         The model: the same object, in which the same layer is a `SplitEmbedding` or `SplitReversibleEmbedding` now.
 
     Raises:
-        SplitError: no such embedding, or several; one that is quantized, has LoRA or is of a class of its own; nothing
-            to train; or a layer that was built for the old number of tokens. The model is as it was then.
-        TokenIdError, UnknownTokenError: tokens that are not there.
+        SplitError: the model has no such embedding, or several; it is quantized, has LoRA or is of a class that
+            computes differently; nothing would train; a layer was built for the old number of tokens; or a model in
+            `also` does not hold the embedding. The model is as it was then.
+        TokenIdError, UnknownTokenError: a token is not in the model.
     """
     dense = find_embedding(model, layer)
     names = names_of(model, vocabulary, dense.input_dim)
@@ -80,40 +89,41 @@ def split_embedding(
     splits = [_named(table, names).grow(new, oov_initializer=initializer, seed=seed) for table in tables_of(dense)]
     made = split_like(dense, *(each.thaw(ids) for each in splits))
     rows = np.concatenate([np.full(num_new, -1), ids])
-    carried = {id(made.trainable_rows): Moved(dense.embeddings, rows)}
+    sources = {id(made.trainable_rows): RowSource(dense.embeddings, rows)}
     if len(splits) == 2:
-        carried[id(made.reverse_embedding.trainable_rows)] = Moved(dense.reverse_embeddings, rows, "old")
-    return put_split(model, dense, made, carried)
+        sources[id(made.reverse_embedding.trainable_rows)] = RowSource(dense.reverse_embeddings, rows, "old")
+    return swap_layer(model, dense, made, sources, also)
 
 
-def combine_embedding(model: Any) -> Any:
-    """Makes every split embedding of a model a plain Keras layer again, in place: the inverse of `split_embedding`.
+def combine_embedding(model: Any, *, also: Sequence[Any] = ()) -> Any:
+    """Turn every split embedding of a model into a plain Keras layer in place: the inverse of `split_embedding`.
 
-    The layer has a row for each token, `(num_tokens, dim)`, and the `trainable` flag that it had; after loading from a
-    file, True. A model that was frozen as a whole is so again. Where a model stores its rows in 16 bits, those that
-    were trained are rounded to them.
+    The layer has a row for each token, `(num_tokens, dim)`, and the `trainable` flag from before the split; after
+    loading from a file, True. A model that was frozen as a whole is frozen again. Where a model stores its rows in 16
+    bits, trained rows are rounded to them.
 
     Args:
-        model: any Keras model; it needs nothing of splitembed afterwards.
+        model: a Keras model. It needs nothing of splitembed afterwards.
+        also: models around `model`, as in `split_embedding`.
 
     Returns:
         The model: the same object.
 
     Raises:
-        SplitError: no split embedding in it; or one with a combiner.
+        SplitError: the model has no split embedding, or one with a combiner.
     """
-    layers = layers_in(model, SplitEmbedding)
+    layers = splits_in(model)
     if not layers:
         raise SplitError(f"{getattr(model, 'name', model)!r} has no SplitEmbedding to combine.")
     made = [to_dense(layer) for layer in layers]
     for layer, dense in zip(layers, made, strict=True):
-        dense.trainable = Before.of(layer).trains_again(layer)
-        carried = {id(dense.embeddings): Moved(layer.trainable_rows, _trainable_row_of_ids(layer))}
+        dense.trainable = FlagsBefore.of(layer).of_plain_layer(layer)
+        sources = {id(dense.embeddings): RowSource(layer.trainable_rows, _trainable_row_of_ids(layer))}
         reverse = getattr(layer, "reverse_embedding", None)
         if reverse is not None:
             rows = _trainable_row_of_ids(reverse)
-            carried[id(dense.reverse_embeddings)] = Moved(reverse.trainable_rows, rows, "new")
-        put_split(model, layer, dense, carried)
+            sources[id(dense.reverse_embeddings)] = RowSource(reverse.trainable_rows, rows, "new")
+        swap_layer(model, layer, dense, sources, also)
     return model
 
 
@@ -122,9 +132,9 @@ def _trainable_row_of_ids(layer: Any) -> NDArray[np.int64]:
 
 
 def tables_of(dense: Any) -> list[SplitTable]:
-    """The tables of a plain embedding as splits in which nothing trains; an untied one's second is that of the logits.
+    """Return the tables of a plain embedding as splits in which nothing trains: that of the ids, and of untied logits.
 
-    The rows stay where the layer has them wherever the backend allows it.
+    The rows are shared with the layer wherever the backend allows it.
     """
     weights = [choose_backend().stored_rows(dense.embeddings)]
     if REVERSIBLE is not None and isinstance(dense, REVERSIBLE) and not dense.tie_weights:
@@ -133,40 +143,20 @@ def tables_of(dense: Any) -> list[SplitTable]:
 
 
 def split_like(dense: Any, split: SplitTable, reverse_split: SplitTable | None = None) -> SplitEmbedding:
-    """Makes a split layer with the options of a plain one, built."""
-    options = {name: getattr(dense, name) for name in _SHARED if getattr(dense, name, None)}
+    """Make a split layer with the options of a plain one, and build it."""
+    options = {name: getattr(dense, name) for name in OPTIONS if getattr(dense, name, None)}
     options["dtype"] = dense.dtype_policy
     made: SplitEmbedding
     if REVERSIBLE is not None and isinstance(dense, REVERSIBLE):
-        for name in ("tie_weights", "logit_soft_cap", "reverse_dtype"):
-            options[name] = getattr(dense, name)
+        options |= {name: getattr(dense, name) for name in LOGITS_OPTIONS}
         made = SplitReversibleEmbedding(split, reverse_split=reverse_split, **options)
     else:
         made = SplitEmbedding(split, **options)
     made.copies_rows = True
-    made._parent_path = dense._parent_path  # for the path of its variables
-    made.build()
-    made.mask_zero = made.supports_masking = dense.mask_zero  # a pretrained model masks id 0 whatever its row is
+    build_like(made, dense)
+    # a pretrained model masks id 0 even if its row is not zero
+    made.mask_zero = made.supports_masking = dense.mask_zero
     return made
-
-
-def split_again(old: Any, split: SplitTable, reverse_split: SplitTable | None = None) -> SplitEmbedding:
-    """Makes a split layer with the options of another one, on other splits; built if that is."""
-    config = {**old.get_config(), "split": _live(split)}
-    if reverse_split is not None:
-        config["reverse_split"] = _live(reverse_split)
-    new: SplitEmbedding = type(old).from_config(config)
-    new._parent_path = old._parent_path
-    if old.built:
-        new.build()
-    return new
-
-
-def _live(split: SplitTable) -> dict[str, Any]:
-    """What a config says of a split, which is found by it as long as it is in use."""
-    spec = SplitSpec.of(split)
-    LIVE[spec] = split
-    return asdict(spec)
 
 
 def _all_frozen(rows: NDArray[Any], dtype: str) -> SplitTable:

@@ -1,88 +1,100 @@
-"""A layer leaves and another comes, in its place everywhere: in graphs, in attributes, in lists, under wrappers.
+"""Replace a layer of a built model in place: in graphs, attributes, lists and wrappers.
 
-The object stays the one that it was, with another class and another state, so that whatever refers to it finds the new
-layer there. What the model knew of the old one's shape is worked out again; if that fails, all is as it was before.
+The object stays and becomes the new layer, so that everything that refers to it finds that. Shapes that follow from the
+number of tokens are computed again; if that fails, everything is as it was before.
 """
 
-import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import keras
-from keras.src.backend import compute_output_spec  # no public way traces a layer's own call for its shapes
 
 from splitembed.errors import SplitError
+from splitembed.keras_compat import all_layers, become, config_of_arguments, graph_nodes, set_shape
 from splitembed.layers.embedding import SplitEmbedding
-from splitembed.models.trainable_flags import Before
-from splitembed.optimizers.optimizer_state import Carried, compile_again, make_again
+from splitembed.models.find_embedding import holds
+from splitembed.models.rebuilt_models import allow_saving, config_holds, refuse_saving
+from splitembed.models.trainable_flags import FlagsBefore
+from splitembed.optimizers.optimizer_state import RowSources, copy_without_state, recompile
 
 Undo = list[Callable[[], None]]
-_SIZES = ("vocabulary_size", "vocab_size")  # what owners call the number of tokens, to make their embedding again
+# attributes and arguments in which models keep the number of tokens
+_SIZES = ("vocabulary_size", "vocab_size")
 _TRACED = ("train_function", "test_function", "predict_function", "generate_function")
 
 
-def put_layer(model: Any, old: Any, new: Any, carried: Carried | None = None) -> Any:
-    """Puts a layer in another one's place, in a model and in all that it holds.
-
-    What holds a plain embedding is trainable once that is split, so that its rows are: all else keeps its own flag.
+def swap_layer(model: Any, old: Any, new: Any, sources: RowSources, also: Sequence[Any] = ()) -> Any:
+    """Replace a layer in a model, and in models around it.
 
     Args:
-        model: holds `old`, or is it.
-        old: an embedding. As an object it stays, and is the new layer from then on.
-        new: one of the same dim.
-        carried: as `carry_optimizer` takes it, where the model may be compiled: it is then compiled again; None where
-            it is made from a config, which compiles it later.
+        model: the model or layer that holds `old`, or `old` itself.
+        old: an embedding. The object stays, and is the new layer from then on.
+        new: a built layer of the same dim.
+        sources: where the rows of the new variables were, for the optimizers of compiled models.
+        also: models around `model`.
 
     Returns:
         The model.
 
     Raises:
-        SplitError: a layer was built for the old number of tokens, or an optimizer cannot be made again; nothing has
-            changed then.
+        SplitError: a model in `also` does not hold `old`, a layer was built for the old number of tokens, or an
+            optimizer cannot be made again. Nothing has changed then.
     """
-    owners, undo = owners_of(model, old), Undo()
-    _refuse_other_scope(model)
-    holders = [*owners, *_others_that_hold(owners, old)]
-    compiled = [each for each in holders if carried is not None and getattr(each, "compiled", False)]
-    optimizers = [make_again(owner.optimizer) for owner in compiled]
-    was_split, num_tokens, num_new = isinstance(old, SplitEmbedding), old.input_dim, new.input_dim
-    before = Before.of(old)
-    try:
-        _become(old, new, undo)
-        for owner in owners if num_new != num_tokens else ():
-            if _set_sizes(owner, num_tokens, num_new, undo):
-                _refuse_other_weights(owner, old, num_tokens)
-            _shape_again(owner, old, undo)
-    except Exception as error:
-        for step in reversed(undo):
-            step()
-        raise SplitError(f"{model.name!r} has {num_tokens} tokens and cannot have {num_new}: {error}") from error
-    if not isinstance(old, SplitEmbedding):
-        before.freeze_again(old)
+    containers = _containers_in_all(model, old, also)
+    for each in (model, *also):
+        _refuse_other_scope(each)
+    compiled = [each for each in containers if getattr(each, "compiled", False)]
+    optimizers = [copy_without_state(each.optimizer) for each in compiled]
+    is_split = isinstance(new, SplitEmbedding)
+    rebuilt = [each for each in containers if is_split and not config_holds(each, old)]
+    was_split, flags = isinstance(old, SplitEmbedding), FlagsBefore.of(old)
+    _become(model, old, new, containers)
+    if is_split:
+        if not was_split:
+            flags.let_rows_train(containers, old)
+        old.flags_before = flags
+        refuse_saving(rebuilt, old)
     else:
-        old.__dict__["_before"] = before if was_split else before.let_train(owners, old)
-    for each in holders:
+        flags.restore(old)
+        allow_saving(containers)
+    for each in containers:
         _forget_traces(each)
-    for owner, optimizer in zip(compiled, optimizers, strict=True):
-        compile_again(owner, optimizer, carried or {})
+    for each, optimizer in zip(compiled, optimizers, strict=True):
+        recompile(each, optimizer, sources)
     return model
 
 
-def owners_of(model: Any, layer: Any) -> list[Any]:
-    """The layers and models that hold a layer, each once; those that others hold come before them."""
-    found = {id(each): each for each in model._flatten_layers() if each is not layer and is_in(layer, each)}
+def build_like(new: Any, old: Any) -> None:
+    """Build a layer in the name scopes of another one, so that its variables get the same paths."""
+    with ExitStack() as scopes:
+        for name in (getattr(old, "path", None) or "").split("/")[:-1]:
+            scopes.enter_context(keras.name_scope(name))
+        new.build()
+
+
+def containers_of(model: Any, layer: Any) -> list[Any]:
+    """Return the layers and models in a model that hold a layer, each once, after those that they hold."""
+    layers = all_layers(model) if isinstance(model, keras.Layer) else []
+    found = {id(each): each for each in layers if each is not layer and holds(each, layer)}
     return list(reversed(found.values()))
 
 
-def _others_that_hold(owners: list[Any], layer: Any) -> list[Any]:
-    """Models in use that hold a layer too, such as a task whose backbone was given: they know nothing of each other."""
-    known = {id(each) for each in (*owners, layer)}
-    models = [each for each in gc.get_objects() if issubclass(type(each), keras.Model) and id(each) not in known]
-    return [each for each in models if hasattr(each, "_layers") and is_in(layer, each)]
+def _containers_in_all(model: Any, layer: Any, also: Sequence[Any]) -> list[Any]:
+    found = {id(each): each for each in containers_of(model, layer)}
+    for other in also:
+        containers = containers_of(other, layer)
+        if not containers:
+            raise SplitError(
+                f"`also` must be models that hold {layer.name!r} too. Received: {getattr(other, 'name', other)!r} (of "
+                f"type {type(other).__name__}), which does not."
+            )
+        found |= {id(each): each for each in containers if id(each) not in found}
+    return list(found.values())
 
 
 def _refuse_other_scope(model: Any) -> None:
-    """Refuses where new variables would not be on all of a model's replicas."""
+    """Refuse where new variables would not be on all replicas of a model."""
     strategy = getattr(model, "distribute_strategy", None)
     if strategy is not None and strategy.num_replicas_in_sync > 1:
         import tensorflow as tf
@@ -91,80 +103,73 @@ def _refuse_other_scope(model: Any) -> None:
             raise SplitError(f"{model.name!r} is on several replicas: call this under its strategy's scope().")
 
 
-def is_in(layer: Any, owner: Any) -> bool:
-    """Whether a layer is another one, or inside it."""
-    return isinstance(owner, keras.Layer) and any(each is layer for each in owner._flatten_layers())
+def _become(model: Any, old: Any, new: Any, containers: list[Any]) -> None:
+    """Make one layer the other; where the number of tokens changes, change sizes and shapes too, or nothing at all."""
+    num_tokens, num_new = old.input_dim, new.input_dim
+    undo = Undo()
+    try:
+        undo.append(become(old, new))
+        for container in containers if num_new != num_tokens else ():
+            if _set_sizes(container, num_tokens, num_new, undo):
+                _refuse_other_weights(container, old, num_tokens)
+            _update_shapes(container, old, undo)
+    except Exception as error:
+        for step in reversed(undo):
+            step()
+        raise SplitError(f"{model.name!r} has {num_tokens} tokens and cannot have {num_new}: {error}") from error
 
 
-def _become(old: Any, new: Any, undo: Undo) -> None:
-    """Gives an object the class and the state of another one; its place in graphs stays its own."""
-    kind, state = type(old), old.__dict__
-    for name in ("_inbound_nodes", "_outbound_nodes"):  # in its own lists: those of Keras hold on to what made them
-        new.__dict__[name].extend(state[name])
-    undo.append(lambda: _set_state(old, kind, state))
-    _set_state(old, type(new), new.__dict__)
-
-
-def _set_state(layer: Any, kind: type, state: dict[str, Any]) -> None:
-    object.__setattr__(layer, "__class__", kind)  # Keras's own __setattr__ would track what it sees
-    object.__setattr__(layer, "__dict__", state)
-
-
-def _set_sizes(owner: Any, old: int, new: int, undo: Undo) -> bool:
-    """In attributes, and in the config that Keras makes of a constructor's arguments; whether there is any."""
+def _set_sizes(container: Any, old: int, new: int, undo: Undo) -> bool:
+    """Change the number of tokens in attributes and in the config of arguments; return whether it was in any."""
     num_before = len(undo)
-    config = getattr(getattr(owner, "_auto_config", None), "config", {})
+    config = config_of_arguments(container)
     for name in _SIZES:
-        if vars(owner).get(name) == old:
-            undo.append(lambda name=name: setattr(owner, name, old))  # type: ignore[misc]
-            setattr(owner, name, new)
+        if vars(container).get(name) == old:
+            undo.append(lambda name=name: setattr(container, name, old))  # type: ignore[misc]
+            setattr(container, name, new)
         if config.get(name) == old:
             undo.append(lambda name=name: config.update({name: old}))  # type: ignore[misc]
             config[name] = new
     return len(undo) > num_before
 
 
-def _refuse_other_weights(owner: Any, layer: Any, num_tokens: int) -> None:
-    """An owner that is made for a number of tokens makes all its layers for that: one that does not grow would not fit.
+def _refuse_other_weights(container: Any, layer: Any, num_tokens: int) -> None:
+    """Refuse where another layer in a container that has a number of tokens was made for that number too.
 
     Raises:
-        SplitError: such a layer, by name.
+        SplitError: there is such a layer.
     """
-    for each in owner._flatten_layers(include_self=False):
-        if not is_in(layer, each) and not is_in(each, layer):
-            for weight in (*each._trainable_variables, *each._non_trainable_variables):
+    for each in reversed(all_layers(container)):
+        if not holds(each, layer) and not holds(layer, each):
+            for weight in each.weights:
                 if num_tokens in weight.shape:
                     raise SplitError(
-                        f"{owner.name!r} is made for that number, and its {each.name!r} (a {type(each).__name__}) has "
-                        f"a weight of shape {tuple(weight.shape)}, which stays. Train tokens that the model has."
+                        f"{container.name!r} is made for that number, and its {each.name!r} (a {type(each).__name__}) "
+                        f"has a weight of shape {tuple(weight.shape)}, which stays. Train tokens that the model has."
                     )
 
 
-def _shape_again(owner: Any, layer: Any, undo: Undo) -> None:
-    """Works out the shapes of symbolic tensors that follow from a layer's, in the graph of a functional model."""
-    graph = owner if hasattr(owner, "_nodes_by_depth") else getattr(owner, "_functional", None)
-    if graph is None:
-        return
+def _update_shapes(container: Any, layer: Any, undo: Undo) -> None:
+    """Compute the shapes of symbolic tensors that follow from a layer, in the graph of a functional model."""
     changed: set[int] = set()
-    for depth in sorted(graph._nodes_by_depth, reverse=True):
-        for node in graph._nodes_by_depth[depth]:
-            follows = any(id(each) in changed for each in node.input_tensors)
-            if not node.is_input and (follows or is_in(layer, node.operation)):
-                outputs = keras.tree.flatten(_spec_of(node, layer))
-                for tensor, output in zip(node.outputs, outputs, strict=True):
-                    if tensor.shape != output.shape:
-                        changed.add(id(tensor))
-                        _set_shape(tensor, output.shape, undo)
+    for node in graph_nodes(container):
+        follows = any(id(each) in changed for each in node.input_tensors)
+        if not node.is_input and (follows or holds(node.operation, layer)):
+            outputs = keras.tree.flatten(_symbolic_output(node, layer))
+            for tensor, output in zip(node.outputs, outputs, strict=True):
+                if tensor.shape != output.shape:
+                    changed.add(id(tensor))
+                    undo.append(lambda tensor=tensor, shape=tensor.shape: set_shape(tensor, shape))  # type: ignore[misc]
+                    set_shape(tensor, output.shape)
 
 
-def _spec_of(node: Any, layer: Any) -> Any:
-    """The symbolic output of a node; layers are traced, as what they say of their shape may be what they were given."""
+def _symbolic_output(node: Any, layer: Any) -> Any:
+    """Return the symbolic output of a call; the call of a layer is traced, as it may promise the shape of its input."""
     operation, arguments = node.operation, node.arguments
     try:
-        if isinstance(operation, keras.Layer) and operation is not layer and not hasattr(operation, "_nodes_by_depth"):
-            if arguments.args:
-                operation._assert_input_compatibility(arguments.args[0])
-            return compute_output_spec(operation.call, *arguments.args, **arguments.kwargs)
+        if isinstance(operation, keras.Layer) and operation is not layer and not graph_nodes(operation):
+            _check_axes(operation, arguments.args)
+            return keras.Operation.compute_output_spec(operation, *arguments.args, **arguments.kwargs)
         return operation.compute_output_spec(*arguments.args, **arguments.kwargs)
     except Exception as error:
         kind = type(operation).__name__
@@ -174,13 +179,16 @@ def _spec_of(node: Any, layer: Any) -> Any:
         ) from error
 
 
-def _set_shape(tensor: Any, shape: Any, undo: Undo) -> None:
-    name, old = ("_shape" if hasattr(tensor, "_shape") else "shape"), tensor.shape
-    undo.append(lambda: setattr(tensor, name, old))
-    setattr(tensor, name, shape)
+def _check_axes(layer: Any, arguments: tuple[Any, ...]) -> None:
+    """Compare an input with the sizes that a layer was built for, which a trace with unknown sizes may not notice."""
+    axes = getattr(layer.input_spec, "axes", None) or {}
+    for axis, size in axes.items() if arguments else ():
+        found = arguments[0].shape[int(axis)]
+        if None not in (size, found) and size != found:
+            raise ValueError(f"expected {size} for axis {axis} of its input, found {found}")
 
 
-def _forget_traces(owner: Any) -> None:
+def _forget_traces(container: Any) -> None:
     for name in _TRACED:
-        if vars(owner).get(name) is not None:
-            setattr(owner, name, None)
+        if vars(container).get(name) is not None:
+            setattr(container, name, None)

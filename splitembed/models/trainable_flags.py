@@ -1,81 +1,83 @@
-"""What trains around a split layer: owners and the layer go in; its rows train then, and nothing else that did not."""
+"""The `trainable` flags around a split layer, so that its rows train and nothing else starts to.
+
+A layer whose own flag is False trains nothing that it holds. So a frozen container of a split layer gets a true flag,
+and everything else in it that seemed trainable is frozen one by one. `combine_embedding` undoes both.
+
+All that is written, and where:
+
+- on the split layer, `flags_before`: a `FlagsBefore`;
+- on each container that was frozen: its own flag is 1 in functional and sequential models, so that a later
+  `model.trainable = True` unfreezes the contents (see `set_own_flag`), else True, as other constructors take no 1;
+- on layers and variables in these containers: their own flag is False.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 
+from splitembed.keras_compat import all_layers, graph_nodes, set_own_flag
 from splitembed.layers.embedding import SplitEmbedding
 
 
 @dataclass
-class Before:
-    """What a split layer knows of the plain one that it was; no list, or Keras would look for layers to save in it.
+class FlagsBefore:
+    """The flags before a split, as far as the split has changed them.
+
+    A dataclass and not a list, in which Keras would look for layers to save.
 
     Args:
-        trainable: the plain layer's flag.
-        lent_by: owners that were frozen, and are trainable for this layer's sake.
-        frozen: layers and variables in them that only seemed trainable, and are frozen by themselves since.
+        trainable: the flag of the plain layer.
+        containers: the layers and models that were frozen, and have a true flag for the split layer's sake.
+        frozen: the layers and variables in them that are frozen one by one instead.
     """
 
     trainable: bool
-    lent_by: list[Any] = field(default_factory=list)
+    containers: list[Any] = field(default_factory=list)
     frozen: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, layer: Any) -> "Before":
-        """What a layer knows; of a plain one its flag; of one that was never plain, that it trains."""
-        known: Before | None = layer.__dict__.get("_before")
+    def of(cls, layer: Any) -> "FlagsBefore":
+        """Return what a split layer keeps; for a plain layer, its flag; for one that was never plain, True."""
+        known: FlagsBefore | None = getattr(layer, "flags_before", None)
         return known or cls(layer.trainable or isinstance(layer, SplitEmbedding))
 
-    def let_train(self, owners: list[Any], layer: Any) -> "Before":
-        """Makes frozen owners trainable; all else in them is frozen by itself."""
-        frozen = [owner for owner in owners if not owner.trainable]
-        kept = {id(each) for each in (*owners, *layer._flatten_layers(), *layer.variables)}
-        for owner in frozen:
-            for each in (*owner._flatten_layers(include_self=False), *owner.variables):
+    def let_rows_train(self, containers: list[Any], layer: Any) -> None:
+        """Give frozen containers of a split layer a true flag, and freeze everything else in them one by one."""
+        kept = {id(each) for each in (*containers, *all_layers(layer), *layer.variables)}
+        for container in [each for each in containers if not each.trainable]:
+            for each in (*all_layers(container), *container.variables):
                 if each.trainable and id(each) not in kept:
                     _set_flag(each, False)
                     self.frozen.append(each)
-            owner._trainable = 1  # not True itself: TensorFlow would take `owner.trainable = True` for no change later
-            self.lent_by.append(owner)
-        return self
+            set_own_flag(container, 1 if graph_nodes(container) else True)
+            self.containers.append(container)
 
-    def trains_again(self, layer: Any) -> bool:
-        """The flag of the layer that is to be plain again: the old one, unless owners were unfrozen as wholes since."""
-        layers = (each for owner in self.lent_by for each in owner._flatten_layers())
-        return self.trainable or (self._is_unfrozen(layer) and all(each.trainable for each in layers))
-
-    def freeze_again(self, layer: Any) -> None:
-        """Freezes the owners, and gives what they hold its flags back; not if somebody has let that train since."""
-        if self._is_unfrozen(layer):
-            return
-        for owner in self.lent_by:
-            _set_flag(owner, False)
-        for each in self.frozen:
+    def restore(self, layer: Any) -> None:
+        """Give containers and their contents their old flags back, unless something was unfrozen since the split."""
+        is_unfrozen = self._is_unfrozen(layer)
+        for container in self.containers:
+            _set_flag(container, is_unfrozen)
+        for each in self.frozen if not is_unfrozen else ():
             _set_flag(each, True)
 
+    def of_plain_layer(self, layer: Any) -> bool:
+        """Return the flag for the combined layer: the old one, or True if its containers were unfrozen as wholes."""
+        layers = (each for container in self.containers for each in all_layers(container))
+        return self.trainable or (self._is_unfrozen(layer) and all(each.trainable for each in layers))
+
     def _is_unfrozen(self, layer: Any) -> bool:
-        """Whether the owners hold anything that trains beside the layer and others that are split."""
-        held = [each for owner in self.lent_by for each in owner._flatten_layers()]
+        """Whether anything in the containers trains apart from split layers."""
+        held = [each for container in self.containers for each in all_layers(container)]
         splits = [layer, *(each for each in held if isinstance(each, SplitEmbedding))]
         own = {id(variable) for each in splits for variable in each.variables}
-        return any(each.trainable for owner in self.lent_by for each in owner.variables if id(each) not in own)
-
-
-def set_flags(layers: list[Any], frozen: list[int]) -> None:
-    """Freezes those layers whose places are named, and what each of them holds of its own; the others train."""
-    for place, layer in enumerate(layers):  # owners come before what they hold, which their flag is handed down to
-        if layer.trainable != (place not in frozen):
-            layer.trainable = place not in frozen
-
-
-def loses_flags(owner: Any) -> bool:
-    """Whether a layer in it is frozen that another layer, and no model, makes for itself: no config says that it is."""
-    layers = [each for each in owner._flatten_layers() if not isinstance(each, (keras.Model, SplitEmbedding))]
-    return any(not inner.trainable for each in layers for inner in each._flatten_layers(include_self=False))
+        variables = (each for container in self.containers for each in container.variables)
+        return any(each.trainable for each in variables if id(each) not in own)
 
 
 def _set_flag(layer_or_variable: Any, value: bool) -> None:
-    name = "_trainable" if isinstance(layer_or_variable, keras.Layer) else "trainable"  # a layer's would be handed down
-    setattr(layer_or_variable, name, value)
+    """Set one flag alone: that of a layer would be passed on by its public setter."""
+    if isinstance(layer_or_variable, keras.Layer):
+        set_own_flag(layer_or_variable, value)
+    else:
+        layer_or_variable.trainable = value

@@ -1,6 +1,6 @@
-"""Small KerasHub tasks with random weights, inputs and targets for them, and what the tests read from them.
+"""Small KerasHub tasks with random weights, inputs and targets for them, and functions to read them.
 
-KerasHub has an environment of its own; where it is not installed, whatever imports this is skipped.
+KerasHub has its own environment. Where it is not installed, the tests that import this are skipped.
 """
 
 import json
@@ -22,7 +22,8 @@ CHOSEN = [3, 7, NUM_TOKENS - 1]
 NUM_NEW = 3
 NEW = list(range(NUM_TOKENS, NUM_TOKENS + NUM_NEW))
 TRAINED = [*CHOSEN, *NEW]
-MASKED = 2  # places of a text that a masked language model fills
+# positions in a text that a masked language model fills
+MASKED = 2
 NUM_CLASSES = 3
 
 models = keras_hub.models
@@ -65,17 +66,18 @@ Inputs = dict[str, np.ndarray]
 
 
 def make_backbone(name: str, seed: int = 0, **options: Any) -> Any:
-    """The same weights at each call with one seed; none of them is zero, as fresh biases are."""
+    """A backbone without zero weights, the same at each call with one seed."""
     family = FAMILIES[name]
     keras.utils.set_random_seed(seed)
     backbone = family.backbone(**{"vocabulary_size": NUM_TOKENS, **family.options, **options})
     _shake(backbone, seed)
-    backbone.jit_compile = False  # Keras would choose XLA, in which no two programs round alike
+    # with XLA, Keras's default, two programs round differently
+    backbone.jit_compile = False
     return backbone
 
 
 def make_task(name: str, seed: int = 0, *, optimizer: Any = None, jit_compile: bool = False, **options: Any) -> Any:
-    """A task, compiled; with XLA only where it is asked for."""
+    """A compiled task; by default without XLA."""
     family = FAMILIES[name]
     task = family.task(make_backbone(name, seed, **options), **family.task_options)
     _shake(task, seed)
@@ -96,14 +98,14 @@ def compile_task(task: Any, optimizer: Any, jit_compile: bool = False) -> None:
 
 
 def freeze(task: Any) -> None:
-    """Everything but the task itself, as for training new tokens alone."""
+    """Freeze everything but the task itself, as for training new tokens alone."""
     task.backbone.trainable = False
     for layer in task.layers:
         layer.trainable = False
 
 
 def inputs_for(task: Any, highest: int = NUM_TOKENS, seed: int = 1) -> Inputs:
-    """Ids below `highest`, in which tokens repeat; every token that the tests train occurs where it is low enough."""
+    """Ids below `highest`, with duplicates, and with every token that the tests train."""
     generator = np.random.default_rng(seed)
     ids = generator.integers(1, highest, (3, LENGTH)).astype(np.int32)
     known = [token for token in TRAINED if token < highest]
@@ -128,7 +130,7 @@ def targets_for(task: Any, highest: int = NUM_TOKENS, seed: int = 2) -> np.ndarr
 
 
 def prompts_for(task: Any, known: int = 3) -> Inputs:
-    """Texts of which the first ids are given."""
+    """Texts with their first ids alone."""
     inputs = inputs_for(task)
     given = (np.arange(LENGTH) < known).astype(np.int32) * np.ones((3, 1), np.int32)
     prefix = "decoder_" if "decoder_token_ids" in inputs else ""
@@ -136,14 +138,15 @@ def prompts_for(task: Any, known: int = 3) -> Inputs:
 
 
 def generated(task: Any, prompts: Inputs) -> np.ndarray:
-    """The ids of prompts and what follows them."""
+    """The ids of prompts and of the generated texts."""
     texts = task.generate(dict(prompts), stop_token_ids=None)
     return next(value for key, value in texts.items() if key.endswith("token_ids"))
 
 
 def outputs_of(model: Any, inputs: Inputs) -> list[np.ndarray]:
-    """Of a call at once and of `predict`, whose programs differ; of each output if there are several."""
-    model.predict_function = None  # a backbone keeps it where it is not compiled
+    """The outputs of an eager call and of `predict`, whose programs differ."""
+    # a backbone that is not compiled keeps its function
+    model.predict_function = None
     return flat(model(inputs)) + flat(model.predict(inputs, verbose=0))
 
 
@@ -164,7 +167,7 @@ def is_split(layer: Any) -> bool:
 
 
 def tables_of(model: Any) -> list[np.ndarray]:
-    """The dense table `(num_tokens, dim)`, and that of the logits where it is another one."""
+    """The dense table `(num_tokens, dim)`, and that of untied logits."""
     layer = embedding_of(model)
     if is_split(layer):
         reverse = layer.reverse_embedding
@@ -174,13 +177,13 @@ def tables_of(model: Any) -> list[np.ndarray]:
 
 
 def set_tables(model: Any, tables: Iterable[np.ndarray]) -> None:
-    """Of a dense model."""
+    """Assign the tables of a dense model."""
     first, *others = tables
     embedding_of(model).set_weights([first, *(each.T for each in others)])
 
 
 def frozen_bytes(model: Any) -> list[bytes]:
-    """Of a split model's frozen tables."""
+    """The bytes of a split model's frozen tables."""
     layer = embedding_of(model)
     reverse = layer.reverse_embedding
     return [each.to_split().frozen.tobytes() for each in ([layer] if reverse is None else [layer, reverse])]
@@ -191,7 +194,7 @@ def own_variables(model: Any) -> list[Any]:
 
 
 def other_weights(model: Any) -> dict[str, np.ndarray]:
-    """By their paths, every weight but those of the embedding."""
+    """Every weight except those of the embedding, by path."""
     own = {id(each) for each in own_variables(model)}
     others = {each.path: each.numpy() for each in model.weights if id(each) not in own}
     assert len(others) == len(model.weights) - len(own)
@@ -199,13 +202,13 @@ def other_weights(model: Any) -> dict[str, np.ndarray]:
 
 
 def other_flags(model: Any) -> dict[int, bool]:
-    """Whether each layer trains, but for the embedding and its parts."""
+    """The flag of each layer except the embedding and its parts."""
     own = {id(each) for each in embedding_of(model)._flatten_layers()}
     return {id(each): each.trainable for each in model._flatten_layers() if id(each) not in own}
 
 
 def same_weights(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    """To the bit; of an output bias that has grown, its old part."""
+    """Compare to the bit; an output bias that has grown, in its old part."""
     assert found.keys() == expected.keys()
     for path, value in expected.items():
         now = found[path][: len(value)] if path.endswith("output_bias") else found[path]
@@ -223,19 +226,19 @@ def old_columns(logits: Iterable[np.ndarray]) -> list[np.ndarray]:
 
 
 def classes_of_ours(model: Any) -> list[str]:
-    """What a model and its config have of splitembed."""
+    """The classes of splitembed in a model and in its config."""
     here = [type(each).__name__ for each in model._flatten_layers() if type(each).__module__.startswith("splitembed")]
     config = json.dumps(keras.saving.serialize_keras_object(model), default=str)
     return here + (["its config"] if "splitembed" in config else [])
 
 
 def num_new(name: str) -> int:
-    """How many tokens a family may grow by: the head of a masked language model has a bias for each."""
+    """The tokens that a family can grow by: the head of a masked language model has a bias for each."""
     return 0 if name in MASKED_MODELS else NUM_NEW
 
 
 def split(model: Any, name: str) -> Any:
-    """Splits it so that the chosen tokens train, and new ones where the family may have them."""
+    """Split a model so that the chosen tokens train, and new ones where the family can grow."""
     return se.split_embedding(model, CHOSEN, num_new(name))
 
 

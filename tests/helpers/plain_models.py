@@ -1,7 +1,6 @@
-"""Small plain Keras models that hold an embedding in every way Keras knows, and what the tests read from them."""
+"""Small Keras models that hold an embedding in every way that Keras supports, and functions to read them."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,26 +11,27 @@ import splitembed as se
 from tests.helpers.languages import language_model
 
 BACKEND = keras.backend.backend()
-IMPORTABLE = (Path(__file__).parents[2],)  # what a fresh process needs to load these models
 
 NUM_TOKENS, DIM, LENGTH = 20, 4, 5
 CHOSEN = [1, 4, 17]
 NUM_NEW = 2
 GROWN = NUM_TOKENS + NUM_NEW
 TRAINED = [*CHOSEN, *range(NUM_TOKENS, GROWN)]
-REVERSIBLE = getattr(layers, "ReversibleEmbedding", None)  # not in the oldest Keras
-TOKENS = "tokens"  # the name of the layer that is split
+# not in the oldest Keras
+REVERSIBLE = getattr(layers, "ReversibleEmbedding", None)
+# the name of the layer that is split
+TOKENS = "tokens"
 
 register = keras.saving.register_keras_serializable("adapting")
 
 
 def table(num_tokens: int = NUM_TOKENS, seed: int = 0) -> np.ndarray:
-    """Rows of which none is zero, that of id 0 neither; a longer table begins with a shorter one's."""
+    """Rows without zeros; a longer table starts with the rows of a shorter one."""
     return np.random.default_rng(seed).normal(size=(num_tokens, DIM)).astype(np.float32)
 
 
 def ids_of(num: int = 6, highest: int = NUM_TOKENS, seed: int = 1) -> np.ndarray:
-    """`(num, LENGTH)` ids in which tokens repeat, with those that train among them where they are low enough."""
+    """`(num, LENGTH)` ids below `highest`, with duplicates, and with every token that trains."""
     ids = np.random.default_rng(seed).integers(0, highest, (num, LENGTH)).astype(np.int32)
     known = [token for token in TRAINED if token < highest]
     ids[0, : len(known)] = known
@@ -113,7 +113,7 @@ def masked(layer: Any) -> Any:
 
 
 class Holds(keras.Model):
-    """A model that is written as a class, and gives its embedding as a part of its config."""
+    """A subclassed model whose config holds its embedding."""
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -160,7 +160,7 @@ class InDict(Holds):
 
 @register
 class MakesInBuild(layers.Layer):
-    """A layer that makes its embedding when it is built; its config is made of its arguments, by Keras."""
+    """A layer that makes its embedding in `build`, and whose config Keras makes of its arguments."""
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -177,7 +177,7 @@ class MakesInBuild(layers.Layer):
 
 @register
 class Automatic(keras.Model):
-    """A model without arguments of its own, whose config Keras makes."""
+    """A model without arguments, whose config Keras makes."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -189,7 +189,7 @@ class Automatic(keras.Model):
 
 @register
 class OfItsOwn(keras.Model):
-    """A functional model whose constructor takes a size, as KerasHub's backbones are."""
+    """A functional model whose constructor takes a size, like KerasHub's backbones."""
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         ids = keras.Input((LENGTH,), dtype="int32")
@@ -202,7 +202,7 @@ class OfItsOwn(keras.Model):
 
 @register
 class HoldsModel(keras.Model):
-    """A subclassed model that makes a functional one, which makes one of its own."""
+    """A subclassed model that makes a functional model, in which another rebuilt model is."""
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -243,7 +243,7 @@ MODELS: dict[str, Callable[..., Any]] = {
 
 
 def make_model(name: str, num_tokens: int = NUM_TOKENS, **options: Any) -> Any:
-    """A built model, the same at each call; none of its weights is zero."""
+    """A built model without zero weights, the same at each call."""
     keras.utils.set_random_seed(0)
     model = MODELS[name](num_tokens, **options)
     model(inputs_for(model, ids_of()))
@@ -262,16 +262,16 @@ def shake(model: Any) -> Any:
 
 
 def inputs_for(model: Any, ids: np.ndarray) -> np.ndarray:
-    """Ids, with an axis more where each is one of a sequence of its own."""
+    """Ids, with another axis where the model takes sequences of one id."""
     return ids[..., None] if len(getattr(model, "input_shape", ()) or ()) == 3 else ids
 
 
 def make_language_model(num_tokens: int = NUM_TOKENS, kind: Any = None, **options: Any) -> Any:
-    """One whose embedding gives the logits too, tied or not."""
+    """A model whose embedding computes the logits too, tied or not."""
     return shake(language_model(embedding(num_tokens, kind or REVERSIBLE, **options)))
 
 
-# What the tests read
+# Read a model
 
 
 def embedding_of(model: Any) -> Any:
@@ -288,7 +288,7 @@ def numpy(tensor: Any) -> np.ndarray:
 
 
 def outputs_of(model: Any, ids: np.ndarray | None = None) -> list[np.ndarray]:
-    """Of a call at once, and of `predict`."""
+    """The outputs of an eager call and of `predict`."""
     inputs = inputs_for(model, ids_of() if ids is None else ids)
     return [numpy(model(ops.convert_to_tensor(inputs))), model.predict(inputs, verbose=0)]
 
@@ -300,7 +300,7 @@ def same_bits(found: Iterable[Any], expected: Iterable[Any]) -> None:
 
 
 def compiled(model: Any, optimizer: Any = "sgd", **options: Any) -> Any:
-    """Without XLA, whose programs take seconds to make."""
+    """Compile without XLA, which takes seconds."""
     model.compile(optimizer, **{"loss": "mse", "jit_compile": False, **options})
     return model
 
@@ -327,7 +327,7 @@ def values_of(weights: Iterable[Any]) -> list[np.ndarray]:
 
 
 def names_of_ours(model: Any) -> list[str]:
-    """The classes of splitembed in a model, remembering ones included."""
+    """The classes of splitembed among the layers of a model."""
     return [
         each.__name__
         for layer in model._flatten_layers()

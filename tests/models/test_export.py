@@ -1,4 +1,4 @@
-"""What leaves: a dense layer, the trainable table alone, and exports that need nothing of ours."""
+"""Exports: a dense layer, the trainable table alone, and models that run without splitembed."""
 
 import shutil
 from pathlib import Path
@@ -34,7 +34,8 @@ def test_dense_layer_has_the_trained_rows(layer):
     assert type(dense) is keras.layers.Embedding and dense.name == "tokens" and dense.mask_zero
     same_bits(dense(IDS), layer(IDS))
     same_bits(dense.get_weights()[0], layer.to_split().combine())
-    dense.set_weights([np.zeros((6, 3))])  # its rows are its own
+    # the rows are a copy
+    dense.set_weights([np.zeros((6, 3))])
     assert (layer(IDS).numpy() != 0).any()
 
 
@@ -65,7 +66,7 @@ def test_dense_layer_in_place_of_the_layer_predicts_the_same(model, layer):
     np.testing.assert_allclose(dense(IDS), model(IDS), rtol=0, atol=1e-6)
 
 
-def test_layers_that_combine_rows_have_no_dense_layer():
+def test_a_layer_with_a_combiner_is_refused():
     layer = SplitEmbedding(make_split(), combiner="mean", name="bags")
     with pytest.raises(SplitError, match=r"'bags' combines rows \('mean'\).*Pass layer.to_split\(\)"):
         to_dense(layer)
@@ -96,7 +97,7 @@ def test_a_model_with_several_split_layers_or_none_is_refused(tmp_path):
     several = functional(*(SplitEmbedding(make_split(), name=name) for name in ("left", "right")))
     none = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     for given, names in ((several, "'left', 'right'"), (none, "none")):
-        with pytest.raises(SplitError, match=f"must have exactly one SplitEmbedding to save; it has: {names}"):
+        with pytest.raises(SplitError, match=f"SplitEmbedding layers of .* are: {names}. Expected exactly one"):
             save_trainable(tmp_path / "never.h5", given)
     assert not list(tmp_path.iterdir())
 
@@ -118,7 +119,7 @@ def test_trainable_tables_of_an_untied_layer_are_in_one_file(tmp_path):
         SplitTable.open(tmp_path / "layer")
 
 
-def test_an_untied_layer_of_two_vocabularies_is_not_saved(tmp_path):
+def test_an_untied_layer_with_two_vocabularies_is_refused(tmp_path):
     other = make_split(1).with_parts(vocabulary=["", "a", "b", "c", "d", "e"])
     layer = SplitReversibleEmbedding(make_split(), tie_weights=False, reverse_split=other)
     with pytest.raises(SplitError, match="must have the vocabulary of the split"):
@@ -181,7 +182,7 @@ def some_ids(num_tokens: int) -> np.ndarray:
     return np.append(np.random.default_rng(1).integers(0, num_tokens, 26), [1, 4]).astype(np.int32).reshape(4, 7)
 
 
-def test_S3_saved_models_are_served_without_us(tmp_path):
+def test_S3_saved_models_are_served_without_splitembed(tmp_path):
     """From memory and from a mapped frozen.h5; by `model.export` and by `tf.saved_model.save`."""
     matrix = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
     SplitTable.from_matrix(matrix, [1, 4]).save(tmp_path)
@@ -197,7 +198,8 @@ def test_S3_saved_models_are_served_without_us(tmp_path):
     found = served(tmp_path, 20_000, ids, *models)
     for (name, each), rows in zip(models.items(), found, strict=True):
         assert (tmp_path / name / "saved_model.pb").stat().st_size < 200_000
-        assert matrix.nbytes < size_of(tmp_path / name) < 1.1 * matrix.nbytes  # the table once, with a remap
+        # the table once, with a remap
+        assert matrix.nbytes < size_of(tmp_path / name) < 1.1 * matrix.nbytes
         np.testing.assert_allclose(rows, each.predict(ids, verbose=0), rtol=0, atol=1e-6)
 
 
@@ -243,7 +245,7 @@ print(-1 if peak.growth is None else peak.growth)
 
 
 @pytest.mark.slow
-def test_tables_above_2_gb_leave_in_little_memory(tmp_path):
+def test_tables_above_2_gb_are_exported_in_little_memory(tmp_path):
     num_tokens, dim = 2_000_100, 300
     rows = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(num_tokens - 2, dim))
     rows[:: num_tokens // 20] = np.random.default_rng(0).normal(size=rows[:: num_tokens // 20].shape)

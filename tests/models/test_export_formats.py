@@ -1,4 +1,4 @@
-"""ONNX and TFLite by plain `model.export`, run by their own runtimes: the layer's rows, and never another token's."""
+"""ONNX and TFLite by `model.export`, run by their own runtimes: each id gets its own row."""
 
 import keras
 import numpy as np
@@ -9,7 +9,8 @@ from splitembed import SplitEmbedding, SplitTable
 from splitembed.errors import SplitEmbedError
 
 NUM_TOKENS, DIM = 50, 4
-TOLERANCE = 1e-5  # of float32 sums that the runtimes take in another order
+# float32: the runtimes sum in another order
+TOLERANCE = 1e-5
 FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
 
 
@@ -82,7 +83,7 @@ WRONG = [-1, NUM_TOKENS, INT32.max, INT32.min]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
-def test_S5_layer_pooling_and_dense_are_the_same_there(form, tmp_path, dtype):
+def test_S5_layer_pooling_and_dense_give_the_same_outputs(form, tmp_path, dtype):
     model = make_model(SplitEmbedding(make_split(dtype), mask_zero=True))
     check(model, exported(model, form, tmp_path), make_ids(), WRONG)
 
@@ -97,7 +98,7 @@ def test_S5_layer_pooling_and_dense_are_the_same_there(form, tmp_path, dtype):
         (range(NUM_TOKENS), {}, None),
     ],
 )
-def test_every_kind_of_layer_is(form, tmp_path, trainable_ids, options, length):
+def test_every_kind_of_layer_is_exported(form, tmp_path, trainable_ids, options, length):
     model = make_model(SplitEmbedding(make_split(trainable_ids=trainable_ids), **options), length)
     check(model, exported(model, form, tmp_path), make_ids(), WRONG)
 
@@ -110,7 +111,7 @@ def test_every_kind_of_layer_is(form, tmp_path, trainable_ids, options, length):
         ("float32", [1.5, -1, NUM_TOKENS, 2.0**32 + 1, np.inf, np.nan]),
     ],
 )
-def test_ids_of_other_dtypes_are(form, tmp_path, dtype, wrong):
+def test_ids_of_other_dtypes_are_exported(form, tmp_path, dtype, wrong):
     model = make_model(SplitEmbedding(make_split()), dtype=dtype)
     check(model, exported(model, form, tmp_path), make_ids(dtype), wrong)
 
@@ -152,19 +153,20 @@ def from_function(model: keras.Model, path) -> None:
     import tf2onnx
     from keras.src.export.tf2onnx_lib import patch_tf2onnx
 
-    patch_tf2onnx()  # for NumPy 2, as Keras itself does
+    # needed with NumPy 2; Keras calls it too
+    patch_tf2onnx()
     signature = [tf.TensorSpec((None, None), tf.int32)]
     tf2onnx.convert.from_function(tf.function(model), signature, output_path=path)
 
 
-def test_the_converters_own_doors_lead_there_too(form, tmp_path):
+def test_the_converters_own_functions_give_the_same(form, tmp_path):
     model = make_model(SplitEmbedding(make_split(), mask_zero=True))
     path = tmp_path / FILES[form]
     {"onnx": from_function, "litert": from_keras_model}[form](model, path)
     check(model, run_file(path), make_ids(), WRONG)
 
 
-def test_a_lookup_that_must_be_dynamic_cannot_leave(form, tmp_path):
+def test_a_dynamic_lookup_is_not_exported(form, tmp_path):
     model = make_model(SplitEmbedding(make_split(), lookup="dynamic"))
     with pytest.raises(SplitEmbedError, match='no dynamic lookup.*leave `lookup` at "auto"'):
         exported(model, form, tmp_path)

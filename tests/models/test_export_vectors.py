@@ -1,4 +1,4 @@
-"""Files of vectors for other tools: what is written comes back bit for bit, in ours and in gensim, or is refused."""
+"""Files of vectors for other tools: read_vectors and gensim read the written bits, or the source is refused."""
 
 import os
 
@@ -56,9 +56,9 @@ def test_gensim_reads_the_same_bits(split, tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_we_read_the_same_bits(split, tmp_path, form):
+def test_read_vectors_reads_the_same_bits(split, tmp_path, form):
     export_vectors(tmp_path / "v", split, format=form, skip_unwritable=True)
-    found = read_vectors(tmp_path / "v")  # whatever the format is, it is recognised
+    found = read_vectors(tmp_path / "v")
     assert list(found.words) == WORDS
     same_bits(found.vectors, split.combine()[1:])
 
@@ -81,7 +81,7 @@ def test_bytes_of_each_format(tmp_path):
 
 
 @given(words=st.lists(any_word, min_size=1, max_size=6, unique=True), data=st.data(), form=st.sampled_from(FORMATS))
-def test_any_words_come_back_or_are_left_out(tmp_path_factory, words, data, form):
+def test_any_words_are_read_again_or_left_out(tmp_path_factory, words, data, form):
     rows = data.draw(float32_rows(len(words), data.draw(st.integers(1, 4))))
     rows = np.where(np.isfinite(rows), rows, np.float32(0))
     path = tmp_path_factory.mktemp("any") / "v"
@@ -92,7 +92,8 @@ def test_any_words_come_back_or_are_left_out(tmp_path_factory, words, data, form
         assert not writable
         return
     kept = [index for index, word in enumerate(words) if word in writable and word not in left_out]
-    assert len(kept) + len(left_out) == len(words) and len(writable) - len(kept) <= (form == "glove")  # a "\ufeff"
+    # GloVe files cannot start with "\ufeff"
+    assert len(kept) + len(left_out) == len(words) and len(writable) - len(kept) <= (form == "glove")
     gensim_words, gensim_vectors = read_with_gensim(path, form)
     assert gensim_words == [words[index] for index in kept]
     same_bits(gensim_vectors, rows[kept])
@@ -108,22 +109,23 @@ def is_writable(word: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("form", "word", "reason"),
     [
-        ("", "it is empty"),
-        ("a b", "it holds ' ', at which readers end a word"),
-        ("a\tb", r"it holds '\t'"),
-        ("a\n", r"it holds '\n'"),
-        ("\r", r"it holds '\r'"),
-        ("a\0b", r"it holds '\x00'"),
-        ("the", "it is a duplicate, and readers keep only its first row"),
-        ("\udcff", "it is not Unicode text: it holds a lone surrogate"),
-        ("\ud800", "it is not Unicode text"),
-        ("x" * (2**20 + 1), "it has 1048577 bytes, more than the 1048576 of a word"),
+        ("word2vec", "a b", "it holds ' ', at which readers end a word"),
+        ("word2vec-binary", "a b", "it holds ' ', at which readers end a word"),
+        ("glove", "", "it is empty"),
+        ("glove", "a b", "it holds ' ', at which readers end a word"),
+        ("glove", "a\tb", r"it holds '\t'"),
+        ("glove", "a\n", r"it holds '\n'"),
+        ("glove", "\r", r"it holds '\r'"),
+        ("glove", "a\0b", r"it holds '\x00'"),
+        ("glove", "the", "it is a duplicate, and readers keep only its first row"),
+        ("glove", "\udcff", "it is not Unicode text: it holds a lone surrogate"),
+        ("glove", "\ud800", "it is not Unicode text"),
+        ("glove", "x" * (2**20 + 1), "it has 1048577 bytes, more than the 1048576 of a word"),
     ],
 )
-@pytest.mark.parametrize("form", FORMATS)
-def test_words_that_cannot_stand_there_are_named(tmp_path, form, word, reason):
+def test_unwritable_words_are_named(tmp_path, form, word, reason):
     vectors = WordVectors(["the", word, "of"], np.eye(3, 2, dtype=np.float32))
     shown = repr(word if len(word) < 80 else word[:80] + "...")
     with pytest.raises(VocabularyError) as caught:
@@ -134,7 +136,7 @@ def test_words_that_cannot_stand_there_are_named(tmp_path, form, word, reason):
     assert read_with_gensim(tmp_path / "v", form)[0] == ["the", "of"]
 
 
-def test_a_byte_order_mark_would_not_come_back_where_it_starts_the_file(tmp_path):
+def test_a_byte_order_mark_at_the_start_is_refused(tmp_path):
     vectors = WordVectors(["", "\ufeffthe", "\ufeff"], np.ones((3, 2), np.float32))
     with pytest.raises(VocabularyError, match=r"Word 0, ''.*, nor can 2 others: it is empty"):
         export_vectors(tmp_path / "v", vectors)
@@ -144,7 +146,7 @@ def test_a_byte_order_mark_would_not_come_back_where_it_starts_the_file(tmp_path
     assert list(read_vectors(tmp_path / "v").words) == ["\ufeffthe", "\ufeff"]
 
 
-def test_odd_words_that_can_stand_there_do(tmp_path):
+def test_odd_words_are_written(tmp_path):
     vectors = WordVectors(ODD_WORDS, rows_of(len(ODD_WORDS)))
     for form in FORMATS:
         left_out = export_vectors(tmp_path / "v", vectors, format=form, skip_unwritable=True)
@@ -154,7 +156,7 @@ def test_odd_words_that_can_stand_there_do(tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_rows_that_readers_refuse_are_refused_and_the_old_file_stays(tmp_path, value):
+def test_rows_that_are_not_finite_are_refused_and_the_old_file_stays(tmp_path, value):
     (tmp_path / "v").write_text("old")
     rows = np.ones((3, 2), np.float32)
     rows[1, 1] = value
@@ -172,7 +174,7 @@ def test_numbers_are_exact_under_an_old_style_of_printing(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
-def test_rows_of_low_precision_leave_as_the_layer_gives_them(tmp_path, dtype):
+def test_rows_of_low_precision_are_written_as_the_layer_gives_them(tmp_path, dtype):
     matrix = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     split = SplitTable.from_matrix(matrix, [1], vocabulary=list("abcde")).with_frozen_dtype(dtype)
     export_vectors(tmp_path / "v", SplitEmbedding(split))
@@ -181,7 +183,7 @@ def test_rows_of_low_precision_leave_as_the_layer_gives_them(tmp_path, dtype):
     assert (found.vectors[0] != matrix[0]).any()
 
 
-def test_a_layer_leaves_as_trained(split, tmp_path):
+def test_a_layer_is_written_as_trained(split, tmp_path):
     layer = SplitEmbedding(split)
     layer.build()
     layer.trainable_rows.assign(np.full((2, 3), 7.0))
@@ -191,7 +193,7 @@ def test_a_layer_leaves_as_trained(split, tmp_path):
     same_bits(found[0], split.lookup(1))
 
 
-def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
+def test_a_frozen_table_is_written_without_its_zero_row(tmp_path):
     table = save_frozen(tmp_path / "frozen.h5", {"the": [1.0, 2.0], "of": [3.0, 4.0]}, dtype="int8")
     assert table.zero_row == 2
     for source in (tmp_path / "frozen.h5", table):
@@ -200,9 +202,9 @@ def test_a_frozen_table_leaves_without_its_zero_row(tmp_path):
         same_bits(read_vectors(tmp_path / "v").vectors, table.take([0, 1]))
 
 
-def test_what_cannot_leave_is_refused(tmp_path):
+def test_other_sources_and_formats_are_refused(tmp_path):
     for source in (SplitTable.from_matrix([[1.0]], []), SplitEmbedding(SplitTable.from_matrix([[1.0]], []))):
-        with pytest.raises(SplitError, match="has no words to write its rows by"):
+        with pytest.raises(SplitError, match="has no words to write with its rows"):
             export_vectors(tmp_path / "v", source)
     with pytest.raises(SplitError, match="A SplitTable or a SplitEmbedding is needed"):
         export_vectors(tmp_path / "v", np.ones((2, 3)))
@@ -214,7 +216,8 @@ def test_what_cannot_leave_is_refused(tmp_path):
 
 
 def test_many_blocks_are_one_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "NUM_BLOCK_NUMBERS", 7)  # two rows of three
+    # blocks of two rows
+    monkeypatch.setattr(writing, "NUM_BLOCK_NUMBERS", 7)
     words, rows = [f"w{index}" for index in range(11)], rows_of(11)
     for form in FORMATS:
         export_vectors(
@@ -235,7 +238,8 @@ def test_memory_stays_bounded(tmp_path):
         tmp_path / "frozen.h5", ([f"w{index}" for index in range(num_words)], np.ones((num_words, dim), np.float32))
     )
     table = open_frozen(tmp_path / "frozen.h5")
-    assert table.words[0] == "w0"  # decoded
+    # the words are decoded here
+    assert table.words[0] == "w0"
     with PeakMemory() as peak:
         export_vectors(tmp_path / "v", table, format="word2vec-binary")
     assert (tmp_path / "v").stat().st_size > 60_000_000

@@ -1,4 +1,4 @@
-"""Which embedding of a model is split: the named one, the one of a known name, the only one; or why none is."""
+"""The embedding of a model that is split: the named one, KerasHub's or the only one; or an error."""
 
 import keras
 import numpy as np
@@ -24,17 +24,17 @@ def built(layer):
 
 
 @pytest.mark.parametrize("name", BY_ITSELF)
-def test_the_only_one_is_found_wherever_it_is(name):
+def test_the_only_embedding_is_found_at_any_depth(name):
     model = pm.make_model(name)
     assert find_embedding(model) is find_embedding(model, pm.TOKENS) is pm.embedding_of(model)
 
 
-def test_a_layer_by_itself():
+def test_an_embedding_without_a_model_is_found():
     layer = built(pm.embedding())
     assert find_embedding(layer) is layer
 
 
-def test_of_several_the_named_one():
+def test_the_named_one_of_several_is_found():
     model = pm.make_model("positions")
     tokens, positions = (model.get_layer(name) for name in (pm.TOKENS, "positions"))
     assert find_embedding(model, positions) is find_embedding(model, "positions") is positions
@@ -42,19 +42,19 @@ def test_of_several_the_named_one():
     assert layers_in(model, layers.Embedding) == [tokens, positions]
 
 
-def test_of_several_that_are_not_named_each_is_told():
-    message = r"'tokens' \(20 tokens\), 'positions' \(20 tokens\). Say by `layer` which one"
+def test_several_without_a_name_are_listed():
+    message = r"'tokens' \(20 tokens\), 'positions' \(20 tokens\). Choose one by `layer`"
     with pytest.raises(SplitError, match=message):
         find_embedding(pm.make_model("positions"))
 
 
 @pytest.mark.parametrize("wrong", ["token", 7, layers.Embedding(3, 2, name="elsewhere")])
-def test_a_wrong_name_is_told_with_the_right_ones(wrong):
+def test_a_wrong_name_is_refused_with_the_right_ones(wrong):
     with pytest.raises(SplitError, match=r"'tokens' \(20 tokens\), 'positions' .*names none of them. Received: "):
         find_embedding(pm.make_model("positions"), wrong)
 
 
-def test_two_of_one_name_are_told_apart_as_objects():
+def test_two_with_one_name_are_distinguished_as_objects():
     first, second = (built(pm.embedding()) for _ in range(2))
     ids = keras.Input((pm.LENGTH,), dtype="int32")
     inner = keras.Model(ids, second(ids), name="inner")
@@ -66,7 +66,7 @@ def test_two_of_one_name_are_told_apart_as_objects():
 
 
 class Named(keras.Model):
-    """What KerasHub's backbones are to their embeddings."""
+    """A model that names its embedding as KerasHub's backbones do."""
 
     def __init__(self, token_embedding):
         super().__init__()
@@ -78,7 +78,7 @@ class Named(keras.Model):
 
 
 class Task(keras.Model):
-    """What KerasHub's tasks are to their backbones."""
+    """A model that holds its backbone as KerasHub's tasks do."""
 
     def __init__(self, backbone):
         super().__init__()
@@ -89,7 +89,7 @@ class Task(keras.Model):
 
 
 @pytest.mark.parametrize("make", [Named, lambda layer: Task(Named(layer))])
-def test_kerashub_s_name_is_known(make):
+def test_the_embedding_that_kerashub_names_is_found(make):
     layer = built(pm.embedding())
     model = make(layer)
     model(pm.ids_of())
@@ -98,7 +98,7 @@ def test_kerashub_s_name_is_known(make):
 
 
 @pytest.mark.parametrize("make", [Named, lambda layer: Task(Named(layer)), lambda layer: pm.positions(layer)])
-def test_another_embedding_is_not_split_in_the_place_of_one_that_is(make):
+def test_no_other_embedding_is_split_instead_of_a_split_one(make):
     """As a second call for still more tokens would otherwise take BERT's segments, or a table of positions."""
     model = make(built(pm.embedding()))
     model(pm.ids_of())
@@ -111,7 +111,7 @@ def test_another_embedding_is_not_split_in_the_place_of_one_that_is(make):
 # Refused
 
 
-def test_no_embedding_at_all():
+def test_a_model_without_an_embedding_is_refused():
     with pytest.raises(SplitError, match="are: none. A model whose layers Keras cannot find"):
         find_embedding(keras.Sequential([layers.Dense(1)]))
     with pytest.raises(SplitError, match="Pass a Keras model. Received: 3 .of type int."):
@@ -130,12 +130,12 @@ class Hides(keras.Model):
         return self.look_up(ids)
 
 
-def test_an_embedding_that_keras_does_not_find():
+def test_an_embedding_that_keras_does_not_find_is_refused():
     with pytest.raises(SplitError, match="because it does not hold them in attributes, cannot be split"):
         se.split_embedding(Hides(), [1])
 
 
-def test_one_that_is_split_already():
+def test_a_split_embedding_is_refused():
     model = pm.split_of(pm.make_model("functional"))
     with pytest.raises(SplitError, match="'tokens' is split already"):
         find_embedding(model)
@@ -143,13 +143,13 @@ def test_one_that_is_split_already():
         find_embedding(model, pm.TOKENS)
 
 
-def test_an_unbuilt_one():
+def test_an_unbuilt_embedding_is_refused():
     model = pm.unbuilt_sequential(pm.embedding())
     with pytest.raises(SplitError, match="'tokens' .a Embedding. has no weights yet. Call the model once"):
         find_embedding(model)
 
 
-def test_a_dtype_that_no_split_stores():
+def test_a_dtype_without_a_storage_is_refused():
     with pytest.raises(SplitError, match="is stored as float64; float32, float16, bfloat16 can be split"):
         find_embedding(built(pm.embedding(dtype="float64")))
 
@@ -161,7 +161,7 @@ def quantized(mode):
 
 
 @pytest.mark.parametrize("mode", ["int8", "int4"])
-def test_a_quantized_one(mode):
+def test_a_quantized_embedding_is_refused(mode):
     if mode == "int4" and pm.REVERSIBLE is None:
         pytest.skip("this Keras knows no int4")
     model = quantized(mode)
@@ -178,7 +178,7 @@ def test_other_layers_may_be_quantized():
     pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
 
 
-def test_one_with_lora_until_it_is_merged(tmp_path):
+def test_an_embedding_with_lora_is_refused_until_it_is_merged(tmp_path):
     model, other = (pm.make_model("functional") for _ in range(2))
     layer = pm.embedding_of(model)
     layer.enable_lora(2)
@@ -191,12 +191,13 @@ def test_one_with_lora_until_it_is_merged(tmp_path):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-def test_lora_on_other_layers_goes_on():
+def test_lora_on_other_layers_keeps_training():
     model = pm.make_model("functional")
     model.layers[-1].enable_lora(2)
     before = pm.outputs_of(model)
     pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
-    assert len(model.trainable_weights) == 4  # the split's rows, two of LoRA's, the bias
+    # the split's rows, two factors of LoRA, the bias
+    assert len(model.trainable_weights) == 4
 
 
 class Scales(layers.Embedding):
@@ -221,18 +222,18 @@ class Calls(layers.Embedding):
 
 
 @pytest.mark.parametrize("kind", [Scales, Masks, Normalizes, Calls])
-def test_one_that_computes_in_a_way_of_its_own(kind):
+def test_a_class_that_computes_differently_is_refused(kind):
     model = pm.functional(pm.embedding(kind=kind))
-    message = rf"'tokens' .a {kind.__name__}. computes in a way of its own, which a split layer would not"
+    message = rf"'tokens' .a {kind.__name__}. overrides how an embedding computes, which a split layer would not do"
     with pytest.raises(SplitError, match=message):
         find_embedding(model)
 
 
 class OfAnotherName(layers.Embedding):
-    """Nothing of its own but its name."""
+    """A subclass without overrides."""
 
 
-def test_a_class_without_anything_of_its_own_is_split():
+def test_a_subclass_without_overrides_is_split():
     model = pm.shake(pm.functional(pm.embedding(kind=OfAnotherName)))
     before = pm.outputs_of(model)
     pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
@@ -242,14 +243,14 @@ def test_a_class_without_anything_of_its_own_is_split():
 
 
 @needs_reversible
-def test_what_a_split_layer_holds_is_a_part_of_it():
+def test_layers_inside_a_split_layer_are_not_listed():
     layer = built(pm.embedding(kind=pm.REVERSIBLE, tie_weights=False))
     se.split_embedding(layer, pm.CHOSEN)
     assert layers_in(layer, SplitEmbedding) == [layer]
     assert isinstance(layer.reverse_embedding, SplitEmbedding)
 
 
-def test_layers_are_told_by_their_kind():
+def test_layers_are_selected_by_their_class():
     ids = keras.Input((pm.LENGTH,), dtype="int32")
     split = SplitEmbedding(SplitTable.from_matrix(np.ones((3, 2)), [1]))
     plain = layers.Embedding(3, 2)

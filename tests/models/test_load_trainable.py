@@ -1,4 +1,4 @@
-"""Small files put trained tokens onto the base model that they were trained on, and onto no other."""
+"""Files of trained tokens load onto the base model that they were trained on, and onto no other."""
 
 import keras
 import numpy as np
@@ -90,7 +90,7 @@ def test_rows_of_the_same_tokens_are_assigned_to_the_weights_that_are_there(kind
 FRESH = """
 import sys
 import numpy as np
-from adapting.test_adapting_adapters import base, outputs
+from tests.models.test_load_trainable import base, outputs
 from splitembed.models.load_trainable import load_trainable
 for kind in sys.argv[2:]:
     np.save(f"{sys.argv[1]}/{kind}.npy", outputs(load_trainable(f"{sys.argv[1]}/{kind}.h5", base(kind))))
@@ -106,7 +106,7 @@ def test_the_base_of_a_fresh_process_gives_the_same_outputs(tmp_path):
 
 
 def test_ten_new_tokens_on_256_000_are_a_small_file(tmp_path):
-    """Under 1 MB is what was asked for: it is 14 kB, and the table of the base is 66 MB."""
+    """The file has 14 kB, and the table of the base 66 MB."""
     matrix = rows(256_000, 64)
 
     def untouched():
@@ -128,7 +128,7 @@ def test_ten_new_tokens_on_256_000_are_a_small_file(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("kind", KINDS[-1:])
-def test_a_base_in_16_bits_is_known_by_them(kind, dtype, tmp_path):
+def test_a_base_in_16_bits_has_its_own_fingerprint(kind, dtype, tmp_path):
     model = split_embedding(base(kind, dtype=dtype), [3], 2)
     save_trainable(tmp_path / "adapter.h5", model)
     loaded = load_trainable(tmp_path / "adapter.h5", base(kind, dtype=dtype))
@@ -138,20 +138,21 @@ def test_a_base_in_16_bits_is_known_by_them(kind, dtype, tmp_path):
         load_trainable(tmp_path / "adapter.h5", base(kind))
 
 
-def test_names_of_tokens_travel_with_the_file(tmp_path):
+def test_names_of_tokens_are_loaded_from_the_file(tmp_path):
     model = trained("plain", 1, chosen=["w3"], new_tokens=["<a>", "<b>"], vocabulary=WORDS)
     save_trainable(tmp_path / "adapter.h5", model)
     loaded = load_trainable(tmp_path / "adapter.h5", base("plain"))
     assert list(embedding(loaded).to_split().vocabulary) == [*WORDS, "<a>", "<b>"]
     other = trained("plain", 2, chosen=["w3"], new_tokens=["<a>", "<c>"], vocabulary=WORDS)
     save_trainable(tmp_path / "other.h5", other)
-    load_trainable(tmp_path / "other.h5", loaded)  # the same rows train, and they are of other tokens
+    # the same rows train, for other tokens
+    load_trainable(tmp_path / "other.h5", loaded)
     assert embedding(loaded).to_split().vocabulary[-1] == "<c>"
     same_bits(outputs(loaded), outputs(other))
 
 
 @pytest.mark.parametrize("chosen", [(3, 7), (8,)], ids=["the same tokens", "others"])
-def test_a_compiled_model_goes_on_training(chosen, tmp_path):
+def test_a_compiled_model_keeps_training(chosen, tmp_path):
     save_trainable(tmp_path / "adapter.h5", trained("plain", 1, chosen))
     model = trained("plain", 2)
     model.add(keras.layers.Dense(1))
@@ -166,14 +167,14 @@ def test_a_compiled_model_goes_on_training(chosen, tmp_path):
     same_bits(frozen, rows(NUM_TOKENS, DIM))
 
 
-def test_a_model_made_whole_again_is_no_untouched_base(tmp_path):
+def test_a_combined_model_is_refused_as_a_base(tmp_path):
     save_trainable(tmp_path / "adapter.h5", trained("plain", 1))
     model = combine_embedding(load_trainable(tmp_path / "adapter.h5", base("plain")))
     with pytest.raises(FingerprintError, match=r"before any of that base's own rows"):
         load_trainable(tmp_path / "adapter.h5", model)
 
 
-def test_a_frozen_base_is_frozen_again_once_it_is_made_whole(tmp_path):
+def test_a_frozen_base_is_frozen_again_after_combine(tmp_path):
     for seed, chosen in ((1, [3]), (2, [4])):
         save_trainable(tmp_path / f"{seed}.h5", trained("plain", seed, chosen))
     model = base("plain")
@@ -209,7 +210,7 @@ def test_another_base_is_refused_with_both_fingerprints(tmp_path):
 
 
 @pytest.mark.skipif(LAYER is None, reason="this Keras has no ReversibleEmbedding")
-def test_another_table_of_the_logits_is_refused(tmp_path):
+def test_a_different_table_of_logits_is_refused(tmp_path):
     save_trainable(tmp_path / "adapter.h5", trained("untied", 1))
     model = base("untied")
     first, second = embedding(model).get_weights()
@@ -218,7 +219,7 @@ def test_another_table_of_the_logits_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(LAYER is None, reason="this Keras has no ReversibleEmbedding")
-def test_one_table_for_two_and_two_for_one_are_refused(tmp_path):
+def test_another_number_of_tables_is_refused(tmp_path):
     for kind, other, message in (
         ("tied", "untied", "holds one table; .* has two tables, as its weights are not tied"),
         ("untied", "tied", "holds two tables, as its weights are not tied; .* has one table"),
@@ -237,7 +238,7 @@ def test_other_sizes_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(LAYER is None, reason="this Keras has no ReversibleEmbedding")
-def test_a_model_that_cannot_have_more_tokens_is_left_as_it_was(tmp_path):
+def test_a_model_that_cannot_grow_stays_unchanged(tmp_path):
     save_trainable(tmp_path / "adapter.h5", trained("tied", 1))
     logits = base("tied")
     model = keras.Sequential([keras.Input((None,), dtype="int32"), logits, keras.layers.Dense(2)])
@@ -263,7 +264,7 @@ def test_of_several_split_layers_one_must_be_named(tmp_path):
     splits = [SplitTable.from_arrays(rows(NUM_TOKENS, DIM), range(NUM_TOKENS), []) for _ in range(2)]
     layers = [SplitEmbedding(split, name=name) for split, name in zip(splits, ("one", "two"), strict=True)]
     model = keras.Model(ids, [layer(ids) for layer in layers])
-    assert_refused(tmp_path / "adapter.h5", model, SplitError, "are: 'one', 'two'. Say by `layer`")
+    assert_refused(tmp_path / "adapter.h5", model, SplitError, "are: 'one', 'two'. Expected exactly one")
     load_trainable(tmp_path / "adapter.h5", model, layer="two")
     assert [layer.num_trainable for layer in layers] == [0, 4]
     load_trainable(tmp_path / "adapter.h5", model, layer=layers[0])

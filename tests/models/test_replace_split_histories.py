@@ -1,4 +1,4 @@
-"""Random lives of a table inside a model that goes on training, against a NumPy model of the same history."""
+"""Random histories of a table in a model that trains on, against a NumPy model of the same history."""
 
 import keras
 import numpy as np
@@ -73,7 +73,7 @@ def change(operation: str, split: SplitTable, reference: Reference, generator) -
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations, st.integers(0, 2**32 - 1))
-def test_a_random_life_trains_on_as_numpy_says(history, seed):
+def test_a_random_history_equals_numpy(history, seed):
     generator = np.random.default_rng(seed)
     model, reference, num_steps = make_model(), Reference(), 0
     for operation in ["train", *history, "train"]:
@@ -84,7 +84,8 @@ def test_a_random_life_trains_on_as_numpy_says(history, seed):
         targets = generator.normal(size=(4, 1)).astype(np.float32)
         model.train_on_batch(ids, targets)
         reference.train(ids, targets)
-        num_steps += bool(reference.sum)  # where nothing trains, Keras takes no step
+        # Keras takes no step without a trainable variable
+        num_steps += bool(reference.sum)
         split = model.get_layer("words").to_split()
         assert list(split.vocabulary) == list(reference.row)
         assert set(split.trainable_ids) == {

@@ -1,4 +1,4 @@
-"""A layer takes another one's place everywhere, what follows from its shape follows, and what fails changes nothing."""
+"""A layer is replaced everywhere in a model, shapes that depend on it are updated, and a failure changes nothing."""
 
 import keras
 import numpy as np
@@ -8,7 +8,7 @@ from keras import layers, ops
 import splitembed as se
 from splitembed import SplitEmbedding
 from splitembed.errors import SplitEmbedError, SplitError
-from splitembed.models.swap_layer import owners_of
+from splitembed.models.swap_layer import containers_of
 from tests.helpers import plain_models as pm
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
@@ -16,7 +16,7 @@ needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras 
 # The same object, everywhere
 
 
-def test_whatever_refers_to_the_layer_finds_the_new_one():
+def test_every_reference_finds_the_new_layer():
     for name, places in {
         "functional": lambda model: [model.get_layer(pm.TOKENS), model.layers[1], model.operations[1]],
         "sequential": lambda model: [model.get_layer(pm.TOKENS), model.layers[0]],
@@ -36,8 +36,8 @@ def test_whatever_refers_to_the_layer_finds_the_new_one():
         assert all(each is layer for each in places(model)) and type(layer) is layers.Embedding, name
 
 
-def test_a_layer_in_the_graphs_of_two_models():
-    """Both go through the split one, as they went through the plain one; each is told of by the outermost."""
+def test_a_layer_in_the_graphs_of_two_models_is_replaced_in_both():
+    """Both models call the split layer, as they called the plain one; the outermost one is given."""
     ids = keras.Input((pm.LENGTH,), dtype="int32")
     layer = pm.embedding()
     rows = layer(ids)
@@ -52,7 +52,7 @@ def test_a_layer_in_the_graphs_of_two_models():
     np.testing.assert_allclose(pm.numpy(second(pm.ids_of())), pm.numpy(second.layers[-1](expected)), rtol=0, atol=1e-6)
 
 
-def test_weights_are_in_the_order_in_which_they_were():
+def test_weights_keep_their_order():
     model = pm.make_model("attribute")
     before = [each.path for each in model.weights]
     pm.split_of(model)
@@ -61,14 +61,14 @@ def test_weights_are_in_the_order_in_which_they_were():
     assert [each.path for each in model.weights] == before
 
 
-def test_owners_come_after_what_they_hold():
+def test_containers_come_after_what_they_hold():
     model = pm.make_model("model in a model")
-    owners = owners_of(model, pm.embedding_of(model))
-    assert [type(each).__name__ for each in owners] == ["OfItsOwn", "Functional", "HoldsModel"]
-    assert owners_of(pm.embedding_of(model), pm.embedding_of(model)) == []
+    containers = containers_of(model, pm.embedding_of(model))
+    assert [type(each).__name__ for each in containers] == ["OfItsOwn", "Functional", "HoldsModel"]
+    assert containers_of(pm.embedding_of(model), pm.embedding_of(model)) == []
 
 
-def test_a_layer_that_is_no_part_of_a_model():
+def test_a_layer_without_a_model_is_split():
     layer = pm.embedding()
     layer.build()
     before = pm.numpy(layer(pm.ids_of()))
@@ -84,27 +84,33 @@ def one_by_one(model):
     return [each for each in model._flatten_layers(include_self=False) if not each._layers]
 
 
-FROZEN = {  # what is frozen before the model is split
+# the layers to freeze before the split
+FROZEN = {
     "nothing": lambda model: [],
     "all as a whole": lambda model: [model],
     "all one by one": one_by_one,
-    "what holds it": lambda model: owners_of(model, pm.embedding_of(model))[:1],
+    "what holds it": lambda model: containers_of(model, pm.embedding_of(model))[:1],
     "the layer": lambda model: [pm.embedding_of(model)],
 }
 
 
-@pytest.mark.parametrize("name", ["functional", "nested", "list", "made in build", "model in a model", "positions"])
-@pytest.mark.parametrize("frozen", FROZEN)
-def test_only_what_trained_before_trains_and_the_split_rows(name, frozen):
+@pytest.mark.parametrize(
+    ("name", "frozen"),
+    [
+        *(("model in a model", frozen) for frozen in FROZEN),
+        *((name, "all as a whole") for name in ("functional", "nested", "list", "made in build", "positions")),
+    ],
+)
+def test_the_rows_train_and_nothing_else_starts_to(name, frozen):
     model = pm.make_model(name)
     for each in FROZEN[frozen](model):
         each.trainable = False
     layer = pm.embedding_of(model)
-    owners = owners_of(model, layer)
-    others = [each for each in pm.other_layers(model) if each not in owners]
+    containers = containers_of(model, layer)
+    others = [each for each in pm.other_layers(model) if each not in containers]
 
     def state():
-        return [each.trainable for each in [*owners, *others]], [each.trainable for each in pm.other_weights(model)]
+        return [each.trainable for each in [*containers, *others]], [each.trainable for each in pm.other_weights(model)]
 
     def trained():
         own = {id(each) for each in layer.weights}
@@ -113,7 +119,7 @@ def test_only_what_trained_before_trains_and_the_split_rows(name, frozen):
     before, others_before, was_trainable = state(), trained(), layer.trainable
     pm.split_of(model)
     now = state()
-    assert now == ([True] * len(owners) + before[0][len(owners) :], before[1])
+    assert now == ([True] * len(containers) + before[0][len(containers) :], before[1])
     assert trained() == others_before and layer.trainable
     assert [id(each) for each in model.trainable_weights if id(each) not in others_before] == [id(layer.trainable_rows)]
     se.combine_embedding(model)
@@ -121,7 +127,7 @@ def test_only_what_trained_before_trains_and_the_split_rows(name, frozen):
     assert layer.embeddings.trainable == was_trainable
 
 
-def test_a_model_that_is_split_twice_and_combined_was_frozen():
+def test_a_frozen_model_that_is_split_twice_is_frozen_again():
     model = pm.make_model("positions")
     model.trainable = False
     pm.split_of(model)
@@ -132,7 +138,7 @@ def test_a_model_that_is_split_twice_and_combined_was_frozen():
     assert not any(each.trainable for each in model._flatten_layers())
 
 
-def test_a_model_that_was_unfrozen_since_stays_so():
+def test_a_model_that_was_unfrozen_after_the_split_stays_unfrozen():
     for name in ("functional", "nested", "made in build"):
         model = pm.make_model(name)
         model.trainable = False
@@ -153,7 +159,7 @@ def summary_of(model):
 
 
 @needs_reversible
-def test_shapes_that_follow_are_worked_out_again():
+def test_shapes_that_follow_are_updated():
     inner = pm.make_language_model()
     ids = keras.Input((None,), dtype="int32")
     logits = keras.Model(ids, inner(ids), name="around")(ids)
@@ -180,17 +186,17 @@ def test_chosen_tokens_alone_change_no_shape():
 
 
 @pytest.mark.parametrize("name", ["made in build", "functional of its own", "model in a model"])
-def test_owners_know_how_many_tokens_there_are(name):
+def test_containers_have_the_new_number_of_tokens(name):
     model = pm.make_model(name)
-    owner = model.layers[0] if name == "made in build" else model
+    container = model.layers[0] if name == "made in build" else model
     attribute = "vocab_size" if name == "model in a model" else "vocabulary_size"
     pm.split_of(model)
-    assert getattr(owner, attribute) == pm.GROWN
+    assert getattr(container, attribute) == pm.GROWN
     se.combine_embedding(model)
-    assert getattr(owner, attribute) == pm.GROWN == owner.get_config()[attribute]
+    assert getattr(container, attribute) == pm.GROWN == container.get_config()[attribute]
 
 
-def test_a_size_that_is_another_one_stays():
+def test_a_different_size_is_not_changed():
     model = pm.make_model("functional of its own")
     model.vocabulary_size = 7
     pm.split_of(model)
@@ -201,7 +207,7 @@ def test_a_size_that_is_another_one_stays():
 
 
 class Bias(layers.Layer):
-    """Adds a number for each token, and says of its shape what it is given."""
+    """A layer with a number for each token."""
 
     def build(self, shape):
         self.bias = self.add_weight(shape=(shape[-1],), initializer="ones")
@@ -252,7 +258,7 @@ FAIL = {
 
 @needs_reversible
 @pytest.mark.parametrize("case", FAIL)
-def test_what_fails_leaves_everything_as_it_was(case):
+def test_a_failure_changes_nothing(case):
     model = FAIL[case]()
     model.trainable = False
     model.layers[-1].trainable = True
@@ -282,11 +288,12 @@ def test_what_fails_leaves_everything_as_it_was(case):
         pm.split_of(model)
     assert state() == before
     pm.same_bits(pm.outputs_of(model, inputs), outputs)
-    se.split_embedding(model, pm.CHOSEN)  # no new tokens, no other shapes
+    # without new tokens no shape changes
+    se.split_embedding(model, pm.CHOSEN)
     pm.same_bits(pm.outputs_of(model, inputs), outputs)
 
 
-def test_errors_of_arguments_leave_everything_as_it_was():
+def test_invalid_arguments_change_nothing():
     model = pm.compiled(pm.make_model("functional"))
     outputs, optimizer, attributes = pm.outputs_of(model), model.optimizer, id(vars(pm.embedding_of(model)))
     for arguments, options in [
@@ -310,7 +317,7 @@ def test_errors_of_arguments_leave_everything_as_it_was():
 
 
 @pytest.mark.parametrize("name", ["functional", "nested", "attribute"])
-def test_programs_that_were_traced_are_made_again(name):
+def test_compiled_functions_are_traced_again(name):
     model = pm.compiled(pm.make_model(name), keras.optimizers.SGD(0.5))
     ids, targets = pm.ids_of(), pm.targets_of()
     for inner in model._flatten_layers():

@@ -1,4 +1,4 @@
-"""Names of a model's tokens become ids, and new ones get their names, in the order in which they are given."""
+"""Names of a model's tokens become ids, and new tokens get their names in the given order."""
 
 from types import SimpleNamespace
 
@@ -69,29 +69,29 @@ def test_tokens_ids_and_masks_become_ascending_ids(selection, ids):
 
 
 @pytest.mark.parametrize("wrong", [[5], [-1], [2**32 + 2], np.array([2**63], np.uint64)])
-def test_an_id_out_of_range_is_told(wrong):
+def test_an_id_out_of_range_is_refused(wrong):
     with pytest.raises(TokenIdError, match="there are 5 tokens, so ids run from 0 to 4"):
         plain(WORDS).chosen(wrong)
 
 
 @pytest.mark.parametrize("wrong", [[True], [1.0], True, None, b"cat", [[1]], [None], np.zeros(4, bool)])
-def test_what_names_no_tokens(wrong):
+def test_an_invalid_selection_is_refused(wrong):
     with pytest.raises(SplitError, match="Rows must be selected by|A selection of rows must be"):
         plain(WORDS).chosen(wrong)
 
 
-def test_an_unknown_token_is_told():
+def test_an_unknown_token_is_refused():
     with pytest.raises(UnknownTokenError, match="'Cat' is not among the 5 tokens"):
         plain(WORDS).chosen(["cat", "Cat"])
 
 
-def test_names_without_a_vocabulary():
-    with pytest.raises(UnknownTokenError, match="'cat' cannot be looked up, as nothing says what .* pass `vocabulary`"):
+def test_names_without_a_vocabulary_are_refused():
+    with pytest.raises(UnknownTokenError, match="'cat' cannot be looked up, because the names .* Pass .*`vocabulary`"):
         plain().chosen(["cat"])
 
 
-def test_a_name_beyond_the_table_is_no_token_of_the_model():
-    with pytest.raises(TokenIdError, match="'<call>' has the id 5 in the vocabulary.*name it in .new_tokens."):
+def test_a_name_beyond_the_table_is_refused():
+    with pytest.raises(TokenIdError, match="'<call>' has the id 5 in the vocabulary.*Pass it in .new_tokens."):
         plain([*WORDS, *NEW]).chosen(["<call>"])
 
 
@@ -99,72 +99,73 @@ def test_a_name_beyond_the_table_is_no_token_of_the_model():
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, 0), (3, 3), (np.int64(2), 2), ("<call>", 1), (NEW, 2), ((), 0)])
-def test_without_names_to_keep_they_are_counted(given, expected):
+def test_new_tokens_are_counted_without_a_vocabulary(given, expected):
     assert plain().new(given) == expected
-    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected  # a table that was padded
+    # a table that was padded
+    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, []), ("<call>", ["<call>"]), (NEW, NEW), (tuple(NEW), NEW)])
-def test_with_a_vocabulary_they_keep_their_names(given, expected):
+def test_new_tokens_keep_their_names_with_a_vocabulary(given, expected):
     assert plain(WORDS).new(given) == expected
 
 
-def test_a_number_takes_the_names_that_follow_in_the_vocabulary():
+def test_a_number_takes_the_following_names_of_the_vocabulary():
     names = plain([*WORDS, *NEW, "more"])
     assert names.new(2) == NEW and names.new(NEW) == NEW and names.new(0) == []
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_a_number_of_which_the_vocabulary_has_too_few_names(number):
-    with pytest.raises(SplitError, match=f"`new_tokens` is {number}, and the vocabulary .* {number - 1} of them"):
+def test_a_number_beyond_the_names_of_the_vocabulary_is_refused(number):
+    with pytest.raises(SplitError, match=f"`new_tokens` is {number}, but the vocabulary has {number - 1} names"):
         plain([*WORDS, *NEW[: number - 1]]).new(number)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.0, True, None, [1, 2], ["a", 3], [""], "", b"a", {"a"}, [["a"]]])
-def test_what_names_no_new_tokens(wrong):
+def test_invalid_new_tokens_are_refused(wrong):
     for names in (plain(), plain(WORDS)):
-        with pytest.raises(SplitError, match="`new_tokens` must be a number, or a list of names. Received"):
+        with pytest.raises(SplitError, match="`new_tokens` must be a number or a list of names. Received"):
             names.new(wrong)
 
 
-def test_new_tokens_that_repeat():
-    with pytest.raises(SplitError, match="must be different from each other. Received: .'a', 'b', 'a'."):
+def test_duplicate_new_tokens_are_refused():
+    with pytest.raises(SplitError, match="must be different names. Received: .'a', 'b', 'a'."):
         plain().new(["a", "b", "a"])
 
 
-def test_a_new_token_that_is_there_already():
-    with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3. Name it in `trainable_tokens`"):
+def test_a_known_token_is_refused_as_new():
+    with pytest.raises(SplitError, match="'cat' is not new: it has the id 3. Pass it in `trainable_tokens`"):
         plain(WORDS).new(["<call>", "cat"])
 
 
-def test_new_tokens_in_another_order_than_the_vocabulary_s():
-    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get 5"):
+def test_new_tokens_in_another_order_than_in_the_vocabulary_are_refused():
+    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get the id 5"):
         plain([*WORDS, *NEW]).new(["<result>", "<call>"])
-    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get 5"):
+    with pytest.raises(SplitError, match="'<result>' has the id 6 in the vocabulary, and would get the id 5"):
         plain([*WORDS, *NEW]).new(["<result>"])
 
 
-def test_a_new_token_of_a_padded_table_that_the_vocabulary_has():
-    with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3"):
+def test_a_new_token_of_a_padded_table_is_refused_if_known():
+    with pytest.raises(SplitError, match="'cat' is not new: it has the id 3"):
         names_of(SimpleNamespace(), WORDS, 9).new(["cat"])
 
 
 # What is read
 
 
-def test_the_vocabulary_is_whatever_can_be_read(tmp_path):
+def test_every_readable_vocabulary_is_taken(tmp_path):
     (tmp_path / "words.txt").write_text("\n".join(WORDS))
     assert names_of(None, tmp_path / "words.txt", 5).chosen(["sat"]).tolist() == [4]
     assert names_of(None, {word: place for place, word in enumerate(WORDS)}, 5).chosen(["sat"]).tolist() == [4]
 
 
-def test_a_vocabulary_without_names():
+def test_a_vocabulary_without_strings_is_refused():
     with pytest.raises(VocabularyError, match="`vocabulary` must have strings"):
         plain(5)
 
 
 @pytest.mark.parametrize("unknown", UNKNOWN)
-def test_a_tokenizer_is_asked_token_by_token(unknown):
+def test_tokens_of_a_tokenizer_are_looked_up_one_by_one(unknown):
     tokenizer = Tokenizer(WORDS, unknown)
     task = SimpleNamespace(preprocessor=SimpleNamespace(tokenizer=tokenizer))
     for names in (names_of(task, None, 5), names_of(SimpleNamespace(), tokenizer, 5)):
@@ -172,21 +173,21 @@ def test_a_tokenizer_is_asked_token_by_token(unknown):
         assert names.new(["dog", "<call>"]) == 2 and names.new(4) == 4
         with pytest.raises(UnknownTokenError, match="'dog' is not among the 5 tokens"):
             names.chosen(["dog"])
-        with pytest.raises(SplitError, match="'cat' is no new token: it has the id 3"):
+        with pytest.raises(SplitError, match="'cat' is not new: it has the id 3"):
             names.new(["cat"])
-        with pytest.raises(SplitError, match="'<unk>' is no new token: it has the id 1"):
+        with pytest.raises(SplitError, match="'<unk>' is not new: it has the id 1"):
             names.new(["<unk>"])
     assert not tokenizer.asked
 
 
-def test_a_vocabulary_that_is_given_comes_before_the_task_s_tokenizer():
+def test_a_given_vocabulary_takes_precedence_over_the_tokenizer():
     task = SimpleNamespace(preprocessor=SimpleNamespace(tokenizer=Tokenizer(WORDS[::-1], None)))
     assert names_of(task, WORDS, 5).chosen(["sat"]).tolist() == [4]
     assert names_of(task, None, 5).chosen(["sat"]).tolist() == [0]
 
 
 @pytest.mark.parametrize("task", [None, SimpleNamespace(preprocessor=None), SimpleNamespace(preprocessor="no")])
-def test_a_model_that_knows_no_tokenizer(task):
+def test_a_model_without_a_tokenizer_has_no_names(task):
     names = names_of(task, None, 5)
     assert names.index is None and names.tokens is None
 
@@ -197,7 +198,7 @@ def test_an_index_is_a_mapping():
     assert len(index) == 5 and list(index) == WORDS and index.get("dog") is None
 
 
-def test_names_are_kept_where_there_are_enough():
+def test_names_are_kept_if_there_is_one_for_each_row():
     assert Names(None, None, 5).new(2) == 2
     assert list(plain(WORDS).tokens) == WORDS
     assert plain(WORDS, 6).tokens is None and list(plain([*WORDS, "x"], 5).tokens) == [*WORDS, "x"]

@@ -1,4 +1,4 @@
-"""What trains around a split layer: its rows, and nothing that did not, whatever became of the model before."""
+"""Flags around a split layer: its rows train, and nothing else starts to."""
 
 import keras
 import numpy as np
@@ -7,14 +7,13 @@ from keras import ops
 
 from splitembed import combine_embedding, split_embedding
 from splitembed.errors import SplitError
-from splitembed.models.trainable_flags import loses_flags
 
 IDS = np.array([[1, 2, 3], [3, 0, 1]])
 TARGETS = np.ones((2, 3, 2), np.float32)
 
 
 def attending_model() -> keras.Model:
-    """A functional model with a layer that makes layers for itself, which no config of Keras tells the flags of."""
+    """A functional model with a layer that makes layers, whose flags are in no config of Keras."""
     ids = keras.Input((None,), dtype="int32")
     rows = keras.layers.Embedding(6, 4, name="tokens")(ids)
     attended = keras.layers.MultiHeadAttention(2, 2, name="attention")(rows, rows)
@@ -46,7 +45,7 @@ def frozen(path) -> keras.Model:
 
 
 def frozen_and_loaded(path) -> keras.Model:
-    """In a loaded model the layers that the attention makes for itself seem trainable; only the model says no."""
+    """A frozen model that was loaded: the layers that the attention makes have a true flag, the model has not."""
     return reloaded(frozen(path), path)
 
 
@@ -58,45 +57,32 @@ def frozen_one_by_one(path) -> keras.Model:
 
 
 @pytest.mark.parametrize("make", [frozen, frozen_and_loaded, frozen_one_by_one])
-def test_rows_alone_train_also_once_the_model_was_saved(make, tmp_path):
+def test_rows_alone_train_in_a_frozen_model(make, tmp_path):
     model = make(tmp_path / "base.keras")
     before, kind = flags(model), type(model)
     split_embedding(model, [3], 1)
     assert [each.path for each in model.trainable_variables] == ["tokens/trainable_rows"]
     assert trained(model) == ["tokens/trainable_rows"]
-    again = reloaded(model, tmp_path / "split.keras")
-    assert [each.path for each in again.trainable_variables] == ["tokens/trainable_rows"]
-    assert trained(again) == ["tokens/trainable_rows"]
-    assert [each.path for each in reloaded(again, tmp_path / "again.keras").trainable_variables] == [
-        "tokens/trainable_rows"
-    ]
     combine_embedding(model)
     assert flags(model) == before and type(model) is kind
 
 
-def test_what_trained_trains_on_once_the_model_was_saved(tmp_path):
-    model = attending_model()
-    model.get_layer("head").trainable = False
-    split_embedding(model, [3])
-    names = [each.path for each in model.trainable_variables]
-    assert "tokens/trainable_rows" in names and "attention/query/kernel" in names and "head/kernel" not in names
+def test_a_loaded_model_keeps_the_flags_in_its_config_alone(tmp_path):
+    """Keras's own loss: a config says of a layer that it is frozen, and not of the layers that this one makes."""
+    model = frozen(tmp_path)
+    split_embedding(model, [3], 1)
     again = reloaded(model, tmp_path / "split.keras")
-    assert [each.path for each in again.trainable_variables] == names
-    assert type(again) is type(model) is keras.Model(again.inputs, again.outputs).__class__
-
-
-def test_what_a_layer_makes_for_itself_loses_its_flag():
-    model = attending_model()
-    assert not loses_flags(model)
-    model.get_layer("attention").trainable = False
-    assert loses_flags(model)
-    model.get_layer("attention").trainable = True
-    model.get_layer("head").trainable = False
-    assert not loses_flags(model)
+    paths = [each.path for each in again.trainable_variables]
+    assert paths[0] == "tokens/trainable_rows" and len(paths) > 1
+    assert all(path.startswith("attention/") for path in paths[1:])
+    # Keras on TensorFlow ignores a flag that the layer has already
+    again.get_layer("attention").trainable = True
+    again.get_layer("attention").trainable = False
+    assert trained(again) == ["tokens/trainable_rows"]
 
 
 @pytest.mark.parametrize("unfrozen", ["model", "head"])
-def test_what_was_unfrozen_since_trains_on_once_the_model_is_plain(unfrozen):
+def test_layers_unfrozen_after_the_split_train_on_after_combine(unfrozen):
     model = attending_model()
     model.trainable = False
     split_embedding(model, [3])
@@ -106,24 +92,56 @@ def test_what_was_unfrozen_since_trains_on_once_the_model_is_plain(unfrozen):
     assert names == ([each.path for each in model.variables] if unfrozen == "model" else ["head/kernel", "head/bias"])
 
 
-def test_a_model_around_the_one_that_was_given_trains_the_rows_too():
+def outer_and_inner():
+    """A compiled model that has predicted and trained, and the model in it."""
     inner = attending_model()
     ids = keras.Input((None,), dtype="int32")
     outer = keras.Model(ids, keras.layers.Dense(2)(inner(ids)))
-    outer.compile("adam", "mse")
+    outer.compile("adam", "mse", jit_compile=False)
     outer.fit(IDS, TARGETS, verbose=0)
-    before = outer.predict(IDS, verbose=0)
-    split_embedding(inner, [3])
+    return outer, inner, outer.predict(IDS, verbose=0)
+
+
+def test_a_model_around_the_given_one_that_is_handed_over_trains_the_rows_too():
+    outer, inner, before = outer_and_inner()
+    split_embedding(inner, [3], also=[outer])
     assert np.array_equal(outer.predict(IDS, verbose=0), before)
     layer = inner.get_layer("tokens")
     rows = layer.to_split().trainable
     outer.fit(IDS, TARGETS, verbose=0)
     assert int(outer.optimizer.iterations) == 2 and not np.array_equal(layer.to_split().trainable, rows)
-    assert not np.array_equal(outer.predict(IDS, verbose=0), before)
+    after = outer.predict(IDS, verbose=0)
+    assert not np.array_equal(after, before)
+    combine_embedding(inner, also=[outer])
+    assert np.array_equal(outer.predict(IDS, verbose=0), after)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends compile per call or not at all")
+def test_a_model_that_is_not_handed_over_goes_on_computing_with_the_old_table():
+    outer, inner, before = outer_and_inner()
+    split_embedding(inner, [3])
+    layer = inner.get_layer("tokens")
+    layer.trainable_rows.assign(layer.trainable_rows + 1)
+    assert np.array_equal(outer.predict(IDS, verbose=0), before)
+    now = ops.convert_to_numpy(outer(IDS))
+    assert not np.allclose(now, before)
+    outer.fit(IDS, TARGETS, verbose=0)
+    assert np.array_equal(layer.trainable_rows, layer.to_split().trainable)
+    outer.compile("adam", "mse", jit_compile=False)
+    np.testing.assert_allclose(outer.predict(IDS, verbose=0), ops.convert_to_numpy(outer(IDS)), rtol=0, atol=1e-6)
+
+
+def test_a_model_without_the_layer_is_refused_in_also():
+    model, other = attending_model(), attending_model()
+    with pytest.raises(SplitError, match="`also` must be models that hold 'tokens' too. Received: 'functional"):
+        split_embedding(model, [3], also=[other])
+    with pytest.raises(SplitError, match="Received: 3 .of type int."):
+        split_embedding(model, [3], also=[3])
+    assert type(model.get_layer("tokens")) is keras.layers.Embedding
 
 
 class HoldsKernel(keras.layers.Layer):
-    """A head that holds the embedding's weight, and not the embedding."""
+    """A head that holds the weight of the embedding instead of the embedding."""
 
     def __init__(self, embedding):
         super().__init__(name="own_head")
@@ -133,10 +151,10 @@ class HoldsKernel(keras.layers.Layer):
         return ops.matmul(states, ops.transpose(self.kernel))
 
 
-def test_a_weight_that_another_layer_holds_is_not_taken_from_it():
+def test_a_weight_that_another_layer_holds_is_refused():
     ids, embedding = keras.Input((None,), dtype="int32"), keras.layers.Embedding(6, 4, name="tokens")
     states = embedding(ids)
     model = keras.Model(ids, HoldsKernel(embedding)(states))
-    with pytest.raises(SplitError, match="'tokens' .* has a weight that 'own_head' .a HoldsKernel. holds as its own"):
+    with pytest.raises(SplitError, match="'tokens' .* has a weight that 'own_head' .a HoldsKernel. holds too"):
         split_embedding(model, [3])
     assert type(embedding) is keras.layers.Embedding

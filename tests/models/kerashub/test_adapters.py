@@ -21,7 +21,7 @@ def train_and_save(name, path, **options):
 
 
 @pytest.mark.parametrize("name", hub.FAMILIES)
-def test_the_file_makes_of_the_untouched_base_what_was_trained(name, tmp_path):
+def test_the_file_on_the_base_gives_the_trained_model(name, tmp_path):
     path = tmp_path / "rows.h5"
     task = train_and_save(name, path)
     assert path.stat().st_size < 100_000
@@ -36,10 +36,12 @@ def test_the_file_makes_of_the_untouched_base_what_was_trained(name, tmp_path):
     hub.same_bits(hub.tables_of(base), hub.tables_of(task))
 
 
-def test_onto_a_backbone_and_onto_a_split_model(tmp_path):
+def test_the_file_loads_onto_a_backbone_and_onto_a_split_model(tmp_path):
     path = tmp_path / "rows.h5"
     task = train_and_save("gpt2", path)
-    backbone = se.load_trainable(path, hub.make_task("gpt2").backbone)
+    base = hub.make_task("gpt2")
+    backbone = se.load_trainable(path, base.backbone, also=[base])
+    assert base.output_shape[-1] == hub.NUM_TOKENS + hub.NUM_NEW
     hub.same_bits(hub.tables_of(backbone), hub.tables_of(task))
     other = se.split_embedding(hub.make_task("gpt2"), [5], 1)
     se.load_trainable(path, other)

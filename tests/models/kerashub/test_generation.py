@@ -30,7 +30,8 @@ def learn_to_follow(task, token, num_steps=60) -> hub.Inputs:
 def test_a_new_token_is_generated_where_it_was_learned(name):
     task = hub.make_task(name)
     hub.freeze(task)
-    before = hub.generated(task, hub.prompts_for(task, PROMPT))  # the function that generates is kept from now on
+    # compiles the function that generates
+    before = hub.generated(task, hub.prompts_for(task, PROMPT))
     assert (before < hub.NUM_TOKENS).all()
     hub.split(task, name)
     others = hub.other_weights(task)
@@ -42,21 +43,23 @@ def test_a_new_token_is_generated_where_it_was_learned(name):
     np.testing.assert_array_equal(hub.generated(task, prompts), texts)
 
 
-def test_generation_sees_the_rows_of_now_without_being_compiled_again():
+def test_generation_uses_the_present_rows_without_another_compile():
     task = hub.make_task("gpt2")
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)
     hub.split(task, "gpt2")
     np.testing.assert_array_equal(hub.generated(task, prompts), before)
     layer = task.backbone.token_embedding
-    last = task.backbone(prompts)[:, 2].numpy()  # what the first new place is read from
+    # the states that the first new token is predicted from
+    last = task.backbone(prompts)[:, 2].numpy()
     layer.assign_rows(hub.NEW[:1], 100 * last.mean(axis=0, keepdims=True))
     assert (hub.generated(task, prompts)[:, 3] == hub.NEW[0]).any()
 
 
 # Tokenizers
 
-LETTERS = ["!", *"abcdefghijklmno", "Ġ", "Ġa", "Ġb", "Ġc", "<|endoftext|>"]  # as GPT-2 has it, padding is no stop
+# padding does not end a text, as in GPT-2
+LETTERS = ["!", *"abcdefghijklmno", "Ġ", "Ġa", "Ġb", "Ġc", "<|endoftext|>"]
 SIZE = len(LETTERS)
 MERGES = ["Ġ a", "Ġ b", "Ġ c"]
 
@@ -77,7 +80,7 @@ def make_writer(tokenizer, num_tokens=SIZE):
     return task
 
 
-def test_texts_with_a_named_token():
+def test_texts_with_a_named_token_are_generated():
     task = make_writer(make_tokenizer("<call>", "<result>"))
     before = task.generate("a b", max_length=5)
     assert isinstance(before, str) and before.startswith("a b")
@@ -90,7 +93,7 @@ def test_texts_with_a_named_token():
     assert "<call>" in se.combine_embedding(task).generate("a b", max_length=hub.LENGTH)
 
 
-def test_a_tokenizer_that_does_not_know_the_new_tokens_yet():
+def test_new_tokens_unknown_to_the_tokenizer_are_added():
     task = make_writer(make_tokenizer())
     se.split_embedding(task, ["a"], ["<call>"])
     assert task.backbone.vocabulary_size == SIZE + 1
@@ -102,9 +105,9 @@ def test_a_tokenizer_that_does_not_know_the_new_tokens_yet():
 @pytest.mark.parametrize(
     ("names", "new", "message"),
     [
-        ((), ["a"], "'a' is no new token: it has the id 1"),
-        ((), ["<result>", "<call>"], "'<result>' has the id 22 in the vocabulary, and would get 21"),
-        ((), ["<call>", "<call>"], "different from each other"),
+        ((), ["a"], "'a' is not new: it has the id 1"),
+        ((), ["<result>", "<call>"], "'<result>' has the id 22 in the vocabulary, and would get the id 21"),
+        ((), ["<call>", "<call>"], "different names"),
         ((), ["<call>", ""], "a list of names"),
         (["zzz"], (), "zzz"),
         (["<call>"], (), "<call>"),
@@ -117,7 +120,7 @@ def test_names_that_do_not_fit_are_refused(names, new, message):
     assert not hub.classes_of_ours(task) and task.backbone.vocabulary_size == SIZE
 
 
-def test_a_table_longer_than_its_tokenizer():
+def test_a_table_longer_than_its_tokenizer_is_split():
     # padded to a round number: new tokens follow the table, not the names, and the tokenizer must put them there
     task = make_writer(make_tokenizer(), num_tokens=24)
     se.split_embedding(task, ["a"], ["<call>"])
@@ -127,7 +130,7 @@ def test_a_table_longer_than_its_tokenizer():
         se.split_embedding(task, (), ["<call>"])
 
 
-def test_strings_in_classes_out():
+def test_a_classifier_takes_strings():
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "quick", "brown", "fox", "##es", "[call]"]
     tokenizer = hub.models.BertTokenizer(vocabulary=words, special_tokens_in_strings=True)
     preprocessor = hub.models.BertTextClassifierPreprocessor(tokenizer, sequence_length=hub.LENGTH)

@@ -1,4 +1,4 @@
-"""What a KerasHub model puts out before and after its embedding is split, and whole again: the same, to the bit."""
+"""Outputs of a KerasHub model before and after its embedding is split and combined: the same to the bit."""
 
 import keras
 import numpy as np
@@ -40,7 +40,7 @@ def test_new_tokens_leave_the_old_ones_columns_to_the_bit(name, kind):
 
 
 @pytest.mark.parametrize("name", hub.GENERATING)
-def test_greedy_generation_goes_on_as_before(name):
+def test_greedy_generation_stays_the_same(name):
     task = hub.make_task(name)
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)
@@ -86,7 +86,7 @@ def test_sizes_are_those_of_the_grown_vocabulary(name):
     assert task.backbone.get_config()["vocabulary_size"] == grown
 
 
-def test_a_layer_around_the_embedding_knows_the_sizes():
+def test_a_layer_around_the_embedding_has_the_new_sizes():
     backbone = hub.make_backbone("distilbert masked")
     around = backbone.embeddings
     se.split_embedding(backbone, (), hub.NUM_NEW)
@@ -118,7 +118,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_other_kinds_of_backbones(kind):
+def test_other_kinds_of_backbones_are_split(kind):
     backbone = OTHERS[kind]()
     inputs = hub.inputs_for(backbone)
     before, rows = hub.flat(backbone(inputs)), backbone.token_embedding.get_weights()[0]
@@ -133,7 +133,7 @@ def test_other_kinds_of_backbones(kind):
     hub.same_bits(hub.flat(again(inputs)), before)
 
 
-def test_a_head_of_the_backbone_s_own_is_refused_by_name():
+def test_a_head_inside_the_backbone_is_refused_by_name():
     sizes = {"gate_lora": 4, "mv_lora": 4, "aaa_lora": 4, "decay_lora": 4, "head_size": 8}
     backbone = hub.models.RWKV7Backbone(
         vocabulary_size=hub.NUM_TOKENS, hidden_size=hub.DIM, num_layers=1, intermediate_dim=32, **sizes

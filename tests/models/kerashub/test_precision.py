@@ -19,7 +19,8 @@ def test_no_output_changes_by_a_bit(name, policy):
     states = np.random.default_rng(0).normal(size=(3, 4, hub.DIM))
 
     def outputs() -> list[np.ndarray]:
-        alone = keras.ops.cast(states, embedding.compute_dtype)  # as generation calls the layer, outside the model
+        # as generation calls the layer, outside the model
+        alone = keras.ops.cast(states, embedding.compute_dtype)
         logits = hub.flat(embedding(alone, reverse=True))
         found = [*hub.outputs_of(task, inputs), *(each[..., : hub.NUM_TOKENS] for each in logits)]
         return [*found, *hub.flat(embedding(ids))]
@@ -58,7 +59,7 @@ def test_training_moves_nothing_but_the_named_rows(policy):
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "bfloat16"])
-def test_greedy_generation_goes_on_as_before(policy):
+def test_greedy_generation_stays_the_same(policy):
     task = hub.make_task("gemma", dtype=policy)
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)
@@ -67,7 +68,7 @@ def test_greedy_generation_goes_on_as_before(policy):
 
 
 @pytest.mark.parametrize("name", ["bert classifier", "gpt2", "llama", "gemma"])
-def test_in_xla_outputs_and_training_are_the_dense_twin_s_but_for_rounding(name):
+def test_in_xla_outputs_and_training_equal_a_dense_twin_up_to_rounding(name):
     task, dense = (hub.make_task(name, jit_compile=True) for _ in range(2))
     hub.split(task, name)
     assert task.jit_compile
@@ -87,7 +88,7 @@ def test_in_xla_outputs_and_training_are_the_dense_twin_s_but_for_rounding(name)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gemma"])
-def test_in_xla_generation_goes_on_as_before(name):
+def test_in_xla_generation_stays_the_same(name):
     task = hub.make_task(name, jit_compile=True)
     prompts = hub.prompts_for(task)
     before = hub.generated(task, prompts)

@@ -1,4 +1,4 @@
-"""Training a split KerasHub model: nothing moves but the named rows, and those move as in a dense twin."""
+"""Training a split KerasHub model: only the named rows change, as in a dense twin."""
 
 import keras
 import numpy as np
@@ -13,7 +13,8 @@ OPTIMIZERS = {
     "LazyAdam": lambda: se.LazyAdam(0.05),
 }
 OTHERS = ["AdamW", "LazyAdam"]
-TOLERANCE = 1e-5  # float32: some steps in which sums are in another order
+# float32: some steps in which sums are in another order
+TOLERANCE = 1e-5
 
 
 def grown(name: str) -> int:
@@ -99,7 +100,7 @@ def test_training_equals_that_of_a_dense_twin(name):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
+def test_splitting_and_combining_midway_does_not_change_training(name):
     # with every token chosen a split model is a dense one, so that Adam's moments must go on through both
     task, twin = (hub.make_task(name, optimizer=keras.optimizers.Adam(0.01), num_layers=1) for _ in range(2))
 
@@ -120,11 +121,12 @@ def test_splitting_and_combining_midway_train_as_if_nothing_had_happened(name):
     se.combine_embedding(task)
     train_both()
     for ours, theirs in zip(hub.other_weights(task).values(), hub.other_weights(twin).values(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=10 * TOLERANCE)  # a keys' bias has no gradient but noise
+        # the gradient of a key's bias is noise
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=10 * TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["bert classifier", "gpt2"])
-def test_what_was_compiled_stays(name):
+def test_arguments_of_compile_are_kept(name):
     task = hub.make_task(name, optimizer=keras.optimizers.RMSprop(0.02), num_layers=1)
     family = hub.FAMILIES[name]
     if family.generates:

@@ -1,4 +1,4 @@
-"""What holds a split layer is saved, loaded and cloned with it, and forgets it when it is whole again."""
+"""Models around a split layer: saved, loaded and cloned with it, or refused where Keras would rebuild them."""
 
 import copy
 import pickle
@@ -13,7 +13,7 @@ import splitembed as se
 from splitembed import SplitEmbedding
 from splitembed.errors import FingerprintError, SplitError
 from splitembed.layers.spec import LIVE
-from splitembed.models.owners import RemembersSplits
+from splitembed.models.rebuilt_models import REFUSED, config_holds
 from tests.helpers import plain_models as pm
 from tests.helpers.fresh import run_fresh
 
@@ -23,6 +23,8 @@ MODELS = {name: lambda name=name: pm.make_model(name) for name in pm.MODELS}
 if pm.REVERSIBLE is not None:
     MODELS["tied"] = lambda: pm.make_language_model()
     MODELS["untied"] = lambda: pm.make_language_model(tie_weights=False, logit_soft_cap=2.0)
+REBUILT = ["made in build", "automatic", "functional of its own", "model in a model"]
+SAVED = [name for name in MODELS if name not in REBUILT]
 IDS = pm.ids_of(highest=pm.GROWN)
 
 
@@ -38,44 +40,94 @@ def output_of(model):
     return pm.numpy(model(pm.inputs_for(model, IDS)))
 
 
-def remembering(model):
-    return [type(each).__name__ for each in model._flatten_layers() if isinstance(each, RemembersSplits)]
+def shadowed(model):
+    return {name for each in model._flatten_layers() for name in REFUSED if name in vars(each)}
 
 
-# Classes
+# Models that Keras rebuilds
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    {
-        "functional": [],
-        "sequential": [],
-        "nested": [],
-        "time distributed": [],
-        "attribute": ["InAttribute"],
-        "dict": ["InDict"],
-        "made in build": ["MakesInBuild"],
-        "functional of its own": ["OfItsOwn"],
-        "model in a model": ["HoldsModel", "OfItsOwn"],
-    }.items(),
-)
-def test_owners_that_would_make_a_plain_layer_again_remember(name, expected):
+@pytest.mark.parametrize("name", pm.MODELS)
+def test_a_config_holds_the_layer_unless_keras_rebuilds_the_model(name):
     model = pm.make_model(name)
-    kinds = [type(each) for each in model._flatten_layers()]
-    config = model.get_config()
+    assert config_holds(model, pm.embedding_of(model)) == (name not in REBUILT)
     pm.split_of(model)
-    assert remembering(model) == expected
-    for each, kind in zip(model._flatten_layers(), kinds, strict=True):
-        assert isinstance(each, SplitEmbedding if kind is layers.Embedding else kind)
+    assert config_holds(model, pm.embedding_of(model)) == (name not in REBUILT)
+
+
+@pytest.mark.parametrize("name", REBUILT)
+def test_a_rebuilt_model_refuses_before_a_file_is_touched(name, tmp_path):
+    model = pm.make_model(name)
+    path = tmp_path / "model.keras"
+    path.write_bytes(b"the last one")
+    trained(model)
+    with pytest.raises(NotImplementedError, match=f"save of '{model.name}' .*save_trainable.*combine_embedding"):
+        model.save(path)
+    checkpoint = keras.callbacks.ModelCheckpoint(path)
+    with pytest.raises(NotImplementedError, match="save of"):
+        pm.compiled(model).fit(IDS, pm.targets_of(), callbacks=[checkpoint], verbose=0)
+    assert path.read_bytes() == b"the last one"
+    assert shadowed(model) == {"save"}
     se.combine_embedding(model)
-    assert [type(each) for each in model._flatten_layers()] == kinds and not pm.names_of_ours(model)
-    assert "splitembed" not in repr(model.get_config()) and model.get_config().keys() == config.keys()
+    assert shadowed(model) == set() and not pm.names_of_ours(model)
+    model.save(path)
+    # "automatic" always makes the old number of rows
+    if name != "automatic":
+        pm.same_bits([output_of(keras.models.load_model(path))], [output_of(model)])
 
 
-def test_two_models_of_one_class_are_of_one_class():
-    first, second = (pm.split_of(pm.make_model("attribute")) for _ in range(2))
-    assert type(first) is type(second) is not pm.InAttribute
-    assert type(first).__name__ == "InAttribute" and type(first).__module__ == pm.InAttribute.__module__
+@pytest.mark.parametrize("name", REBUILT)
+def test_a_rebuilt_model_is_restored_by_its_small_table(name, tmp_path):
+    model = pm.make_model(name)
+    trained(model)
+    se.save_trainable(tmp_path / "rows.h5", model)
+    loaded = se.load_trainable(tmp_path / "rows.h5", pm.make_model(name))
+    pm.same_bits([output_of(loaded)], [output_of(model)])
+    assert shadowed(loaded) == {"save"}
+
+
+def around(inner):
+    ids = keras.Input((pm.LENGTH,), dtype="int32")
+    return keras.Model(ids, layers.Dense(1, kernel_initializer="ones")(inner(ids)))
+
+
+def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
+    outer = around(pm.split_of(pm.make_model("functional of its own")))
+    with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding.*save_trainable.*combine_embedding"):
+        outer.save(tmp_path / "model.keras")
+    with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding"):
+        keras.saving.save_model(outer.layers[1], tmp_path / "inner.keras")
+    outer.save_weights(tmp_path / "model.weights.h5")
+    se.combine_embedding(outer)
+    outer.save(tmp_path / "model.keras")
+    pm.same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
+
+
+def test_the_refusal_goes_with_the_last_split_layer():
+    model = two_layers()
+    pm.split_of(model)
+    se.split_embedding(model, [2], layer="others")
+    plain, other = model.tokens, model.others
+    se.replace_split(model, other, other.to_split().thaw([3]))
+    assert shadowed(model) == {"save"} and other.refuses_archives
+    se.combine_embedding(model)
+    assert not hasattr(plain, "refuses_archives") and shadowed(model) == set()
+
+
+def test_a_refusal_can_be_pickled():
+    model = pm.split_of(pm.make_model("functional of its own"))
+    with pytest.raises(NotImplementedError, match="save of"):
+        pickle.loads(pickle.dumps(model.save))("model.keras")
+
+
+@pytest.mark.parametrize("name", ["functional of its own", "automatic"])
+def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
+    model = pm.compiled(trained(pm.make_model(name)))
+    checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "model.weights.h5", save_weights_only=True)
+    model.fit(IDS, pm.targets_of(), callbacks=[checkpoint], verbose=0)
+    other = pm.split_of(pm.make_model(name))
+    other.load_weights(tmp_path / "model.weights.h5")
+    pm.same_bits([output_of(other)], [output_of(model)])
 
 
 # Whole models
@@ -85,16 +137,16 @@ def test_two_models_of_one_class_are_of_one_class():
 def saved(tmp_path_factory):
     """Every model, saved, and what it puts out."""
     folder, expected = tmp_path_factory.mktemp("models"), {}
-    for name, make in MODELS.items():
-        model = trained(make())
+    for name in SAVED:
+        model = trained(MODELS[name]())
         model.save(folder / f"{name}.keras")
         expected[name] = output_of(model)
     LIVE.clear()
     return folder, expected
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_model_comes_back(name, saved, tmp_path):
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_model_loads_with_the_same_outputs(name, saved, tmp_path):
     folder, expected = saved
     loaded = keras.models.load_model(folder / f"{name}.keras")
     assert isinstance(pm.embedding_of(loaded), SplitEmbedding)
@@ -108,22 +160,23 @@ def test_a_model_comes_back(name, saved, tmp_path):
     np.testing.assert_allclose(output_of(again), expected[name], rtol=0, atol=1e-6)
 
 
-def test_models_come_back_in_a_fresh_process(saved):
+def test_saved_models_load_in_a_fresh_process(saved):
     folder, expected = saved
     code = """
 import sys
-import splitembed, keras, plain_models as pm
+import splitembed, keras
+from tests.helpers import plain_models as pm
 for name in sys.argv[2:]:
     model = keras.models.load_model(f"{sys.argv[1]}/{name}.keras")
     ids = pm.inputs_for(model, pm.ids_of(highest=pm.GROWN))
     print(name, pm.numpy(model(ids)).tobytes().hex(), sep="=")
 """
-    lines = run_fresh(code, folder, *expected, importable=pm.IMPORTABLE).split("\n")
+    lines = run_fresh(code, folder, *expected).split("\n")
     found = dict(line.split("=") for line in lines if "=" in line)
     assert found == {name: value.tobytes().hex() for name, value in expected.items()}
 
 
-def test_a_combined_model_needs_nothing_of_ours(tmp_path):
+def test_a_combined_model_loads_without_splitembed(tmp_path):
     names = ["functional", "sequential", "nested", "masked", *(["tied", "untied"] if "tied" in MODELS else [])]
     expected = {}
     for name in names:
@@ -144,17 +197,8 @@ for name in sys.argv[2:]:
     assert dict(line.split("=") for line in lines if "=" in line) == expected
 
 
-@pytest.mark.parametrize("name", ["made in build", "functional of its own", "model in a model"])
-def test_a_combined_model_with_sizes_of_its_own_comes_back(name, tmp_path):
-    model = se.combine_embedding(trained(pm.make_model(name)))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert not pm.names_of_ours(loaded)
-    pm.same_bits([output_of(loaded)], [output_of(model)])
-
-
-@pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own", "model in a model"])
-def test_a_frozen_model_comes_back_frozen_but_for_its_rows(name, tmp_path):
+@pytest.mark.parametrize("name", ["functional", "nested", "sequential", "time distributed"])
+def test_a_frozen_model_is_loaded_frozen_except_its_rows(name, tmp_path):
     model = pm.make_model(name)
     model.trainable = False
     trained(model)
@@ -163,8 +207,8 @@ def test_a_frozen_model_comes_back_frozen_but_for_its_rows(name, tmp_path):
     assert [tuple(each.shape) for each in loaded.trainable_weights] == [(len(pm.TRAINED), pm.DIM)]
 
 
-@pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own"])
-def test_training_goes_on_where_it_was_saved(name, tmp_path):
+@pytest.mark.parametrize("name", ["functional", "attribute"])
+def test_a_loaded_model_trains_on_with_its_optimizer_state(name, tmp_path):
     model = pm.compiled(pm.make_model(name), keras.optimizers.Adam(0.1))
     model.train_on_batch(pm.ids_of(), pm.targets_of())
     pm.split_of(model)
@@ -179,20 +223,9 @@ def test_training_goes_on_where_it_was_saved(name, tmp_path):
     np.testing.assert_allclose(output_of(loaded), output_of(model), rtol=0, atol=1e-6)
 
 
-def test_a_split_model_inside_another_one_that_is_made_later(tmp_path):
-    inner = trained(pm.make_model("functional of its own"))
-    ids = keras.Input((pm.LENGTH,), dtype="int32")
-    outer = keras.Model(ids, layers.Dense(1, kernel_initializer="ones")(inner(ids)))
-    outer.save(tmp_path / "model.keras")
-    LIVE.clear()
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    pm.same_bits([output_of(loaded)], [output_of(outer)])
-    se.combine_embedding(loaded)
-    assert not pm.names_of_ours(loaded)
+def two_layers():
+    """A rebuilt model with three embeddings."""
 
-
-def test_two_split_layers_of_one_owner(tmp_path):
-    @keras.saving.register_keras_serializable("adapting")
     class Two(keras.Model):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -207,21 +240,25 @@ def test_two_split_layers_of_one_owner(tmp_path):
 
     model = Two()
     model(IDS % pm.NUM_TOKENS)
-    pm.shake(model)
+    return pm.shake(model)
+
+
+def test_two_split_layers_of_one_model():
+    model = two_layers()
     before = output_of_two(model)
     pm.split_of(model)
     se.split_embedding(model, [2], layer="others")
     pm.same_bits([output_of_two(model)], [before])
     model.others.trainable_rows.assign(np.full((1, pm.DIM), 5, np.float32))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    pm.same_bits([output_of_two(loaded)], [output_of_two(model)])
-    kinds = [type(each) for each in (loaded.plain, loaded.tokens, loaded.others)]
-    assert kinds == [layers.Embedding, SplitEmbedding, SplitEmbedding]
-    assert (loaded.tokens.num_trainable, loaded.others.num_trainable) == (len(pm.TRAINED), 1)
-    se.combine_embedding(loaded)
-    assert type(loaded) is Two
-    pm.same_bits([output_of_two(loaded)], [output_of_two(model)])
+    changed = output_of_two(model)
+    assert [type(each) for each in (model.plain, model.tokens, model.others)] == [
+        layers.Embedding,
+        SplitEmbedding,
+        SplitEmbedding,
+    ]
+    assert (model.tokens.num_trainable, model.others.num_trainable) == (len(pm.TRAINED), 1)
+    se.combine_embedding(model)
+    pm.same_bits([output_of_two(model)], [changed])
 
 
 def output_of_two(model):
@@ -232,7 +269,7 @@ def output_of_two(model):
 
 
 @pytest.mark.parametrize("name", ["functional", "attribute", "model in a model"])
-def test_weights_come_back_onto_the_same_split(name, tmp_path):
+def test_weights_load_onto_the_same_split(name, tmp_path):
     model, path = trained(pm.make_model(name)), tmp_path / "model.weights.h5"
     model.save_weights(path)
     sizes = []
@@ -261,7 +298,7 @@ def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
 
 @on_tensorflow
 @pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own"])
-def test_a_checkpoint_comes_back(name, tmp_path):
+def test_a_checkpoint_is_restored(name, tmp_path):
     import tensorflow as tf
 
     model = trained(pm.make_model(name))
@@ -290,7 +327,7 @@ def test_an_export_gives_the_same(name, tmp_path):
 # Copies
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "unbuilt sequential"])
+@pytest.mark.parametrize("name", [name for name in SAVED if name != "unbuilt sequential"])
 def test_a_clone_is_split_too(name):
     model = trained(MODELS[name]())
     clone = keras.models.clone_model(model)
@@ -303,8 +340,8 @@ def test_a_clone_is_split_too(name):
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-@pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own"])
-def test_a_copy_is_one_of_its_own(name, copied):
+@pytest.mark.parametrize("name", ["functional", "attribute"])
+def test_a_copy_shares_nothing_with_the_model(name, copied):
     model = trained(pm.make_model(name))
     again = copied(model)
     pm.same_bits([output_of(again)], [output_of(model)])
@@ -314,10 +351,18 @@ def test_a_copy_is_one_of_its_own(name, copied):
     assert output_of(again).tobytes() != before.tobytes()
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickle.dumps])
+def test_a_rebuilt_model_is_not_copied(copied):
+    """Keras copies and pickles a model as a `.keras` file in memory."""
+    with pytest.raises(NotImplementedError, match="save_trainable"):
+        copied(pm.split_of(pm.make_model("functional of its own")))
+
+
 # Presets
 
 
-def test_a_preset_of_a_split_model_is_refused():
+@pytest.mark.parametrize("method", [name for name in REFUSED if name != "save"])
+def test_files_of_kerashub_are_refused(method):
     class Preset(keras.Model):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -326,12 +371,10 @@ def test_a_preset_of_a_split_model_is_refused():
         def call(self, ids):
             return self.tokens(ids)
 
-        def save_to_preset(self, folder):
-            return folder
-
+    setattr(Preset, method, lambda self, path: path)
     model = Preset(name="mine")
     model(pm.ids_of())
     pm.split_of(model)
-    with pytest.raises(NotImplementedError, match="'mine' holds a SplitEmbedding, which a preset cannot"):
-        model.save_to_preset("x")
-    assert se.combine_embedding(model).save_to_preset("x") == "x"
+    with pytest.raises(NotImplementedError, match=f"{method} of 'mine' is refused while its 'tokens' is a Split"):
+        getattr(model, method)("x")
+    assert getattr(se.combine_embedding(model), method)("x") == "x"
