@@ -13,7 +13,7 @@ from splitembed.errors import MissingTableError
 from splitembed.lookup.backend import Drop, Embedding
 from splitembed.lookup.id_checks import check_known_ids
 from splitembed.lookup.static import combine_fixed, look_up_fixed
-from splitembed.split.id_order import Order, order_of
+from splitembed.split.id_order import Order, order_of, unused_rows_are_finite
 from splitembed.split.table import SplitTable
 from splitembed.tables import decode_rows
 from splitembed.tables.storage import encode_rows
@@ -55,6 +55,11 @@ class WeightTables:
     def order(self) -> Order | None:
         """What trains, where the frozen rows are in id order; known once the weights are filled."""
         return None if self._split is None else order_of(self._split)
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all frozen rows without a token are finite; known once the weights are filled."""
+        return self._split is not None and unused_rows_are_finite(self._split)
 
     def read_remap(self) -> Any:
         """Return the remap, int32 `(num_tokens,)`."""

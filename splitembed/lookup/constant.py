@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import as_aligned, without_read_only_flag
 from splitembed.lookup.context import exports_fixed_shapes
-from splitembed.split.id_order import Order, order_of
+from splitembed.split.id_order import Order, order_of, unused_rows_are_finite
 from splitembed.split.table import SplitTable
 from splitembed.tables import decode_rows
 
@@ -74,6 +74,11 @@ class Constants(tf.Module):
     def order(self) -> Order | None:
         """What trains, where the frozen rows are in id order."""
         return order_of(self._split)
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all frozen rows without a token are finite."""
+        return unused_rows_are_finite(self._split)
 
     def read_remap(self) -> tf.Tensor:
         """Return the remap without a copy, int32 `(num_tokens,)`."""
