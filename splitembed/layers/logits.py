@@ -14,6 +14,7 @@ from splitembed.lookup.backend import Tables
 from splitembed.lookup.context import in_xla
 from splitembed.lookup.static import look_up_fixed
 from splitembed.split.table import SplitTable
+from splitembed.tables.storage import STORAGES
 
 _BACKEND = keras.backend.backend()
 # memory of a block of float32 rows
@@ -220,12 +221,12 @@ class _Stored:
 
 def _is_multiplied_as_stored(tables: Tables, dtypes: Dtypes) -> bool:
     """Return whether a table is multiplied whole: in id order where Keras's layer does not widen it."""
-    stored = keras.backend.standardize_dtype(tables.read_stored().dtype)
+    storage = STORAGES[keras.backend.standardize_dtype(tables.read_stored().dtype)]
     if tables.order is None:
-        fits = stored == dtypes.product and 0 < tables.num_frozen <= _MOST_ROWS * tables.num_tokens
+        fits = storage.name == dtypes.product and 0 < tables.num_frozen <= _MOST_ROWS * tables.num_tokens
     else:
         # XLA rounds the products of blocks differently
-        fits = "float" in stored and _size(dtypes.read) <= _size(stored) and (in_xla() or len(set(dtypes)) == 1)
+        fits = (in_xla() or len(set(dtypes)) == 1) and _size(dtypes.read) <= storage.num_bytes and not storage.has_scale
     return fits and tables.is_finite
 
 
@@ -272,5 +273,5 @@ class _Blocks:
 
 
 def _size(dtype: str) -> int:
-    """Return the bytes of a number."""
-    return {"float16": 2, "bfloat16": 2, "float32": 4}.get(dtype, 8)
+    """Return the bytes of a number; no rows are stored as float64."""
+    return STORAGES[dtype].num_bytes if dtype in STORAGES else 8

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.split.protocol import Split
-from splitembed.tables.storage import storage_of
 
 # numbers that are checked at once
 _BLOCK = 2**20
@@ -71,11 +70,10 @@ def unused_rows_are_finite(split: Split) -> bool:
     >>> unused_rows_are_finite(SplitTable([[np.nan], [2.0]], [1], []))
     False
     """
-    storage = storage_of(split.frozen.dtype)
-    if storage.only_finite:
+    if split.storage.only_finite:
         return True
     is_unused = np.ones(split.num_frozen, bool)
     is_unused[split.remap[split.remap >= 0]] = False
     unused, length = np.flatnonzero(is_unused), max(1, _BLOCK // split.dim)
     blocks = (split.frozen[unused[start : start + length]] for start in range(0, len(unused), length))
-    return all(np.isfinite(storage.decode(block, None)).all() for block in blocks)
+    return all(np.isfinite(split.storage.decode(block, None)).all() for block in blocks)
