@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import NO_ROW
 from splitembed.difference.moved import Difference, Ids, MovedRow, Name, Numbers
 from splitembed.difference.neighbours import nearest_frozen
 from splitembed.errors import SplitError
 from splitembed.split.table import SplitTable
 from splitembed.split.thaw_freeze import ids_before
 from splitembed.tables.fingerprints import row_blocks
-
-_NO_ID = -1
 
 
 def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference:
@@ -43,7 +42,7 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
     if top < 0 or nearest < 0:
         raise SplitError(f"`top` and `nearest` must be 0 or more. Received: top={top}, nearest={nearest}.")
     old_ids = ids_before(old, new, np.arange(new.num_tokens))
-    common = np.flatnonzero(old_ids != _NO_ID)
+    common = np.flatnonzero(old_ids != NO_ROW)
     pairs = common[~_share_frozen_row(old, new, old_ids[common], common)]
     measured = _measure(old, new, old_ids[pairs], pairs)
     moved = np.flatnonzero(measured[0] != 0)
