@@ -608,3 +608,23 @@ class SplitTable:
     def __repr__(self) -> str:
         sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")
         return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
+
+
+def split_of(split_or_layer: Any, name: str) -> SplitTable:
+    """Return a split, or that of a layer with its rows as trained so far.
+
+    Args:
+        split_or_layer: a `SplitTable`, or a layer that has one.
+        name: name of the argument, for the message.
+
+    Raises:
+        SplitError: neither of them.
+    """
+    is_layer = not isinstance(split_or_layer, SplitTable) and hasattr(split_or_layer, "to_split")
+    split = split_or_layer.to_split() if is_layer else split_or_layer
+    if isinstance(split, SplitTable):
+        return split
+    raise SplitError(
+        f"`{name}` must be a SplitTable, or a layer that has one. Received: {split_or_layer!r} (of type "
+        f"{type(split_or_layer).__name__})."
+    )
