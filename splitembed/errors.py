@@ -14,7 +14,9 @@ VectorFileWarning     (UserWarning)   suspicious content of a file of vectors, o
 NoMatchWarning        (UserWarning)   a vocabulary of which few tokens have a pretrained vector
 """
 
+import importlib
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
@@ -83,3 +85,28 @@ def shortened(items: Sequence[Any], limit: int = 3, show: Callable[[Any], str] =
     """
     shown = ", ".join(map(show, items[:limit]))
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
+
+
+def load_library(name: str, needed_by: str, extra: str) -> ModuleType:
+    """Import a library that comes with an extra.
+
+    >>> load_library("json", "words.json", "example").__name__
+    'json'
+
+    Args:
+        name: name of the module.
+        needed_by: the file or the function that needs it, for the message.
+        extra: the extra of splitembed that installs it.
+
+    Raises:
+        ImportError: the library is not installed. The message says what needs it, and how to install it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        library = name.partition(".")[0]
+        raise ImportError(
+            f"{needed_by} needs the library {library}, which is not installed ({error}). Run "
+            f'`pip install "splitembed[{extra}]"`.',
+            name=library,
+        ) from error

@@ -6,7 +6,7 @@ surrogates U+DC80..U+DCFF of PEP 383 (`surrogateescape`), from which the bytes c
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -71,6 +71,22 @@ def _encode_escaped(word: str) -> bytes:
             "Use that string instead."
         )
     return raw
+
+
+def first_indices(words: Sequence[str], wanted: Container[str] | None = None) -> dict[str, int]:
+    """Return the index of each word, and of duplicate words the first one; the last word comes first.
+
+    >>> first_indices(["a", "b", "a"]), first_indices(["a", "b", "a"], {"b"})
+    ({'a': 0, 'b': 1}, {'b': 1})
+
+    Args:
+        words: any strings.
+        wanted: the words to return; by default all.
+    """
+    listed = list(words)
+    listed.reverse()
+    pairs = zip(listed, range(len(listed) - 1, -1, -1), strict=True)
+    return dict(pairs) if wanted is None else {word: index for word, index in pairs if word in wanted}
 
 
 def pack_words(words: Iterable[str]) -> Packed:

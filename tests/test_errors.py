@@ -1,11 +1,12 @@
-"""The classes of errors, and the shortening of lists in messages."""
+"""The classes of errors, the shortening of lists in messages, and the error of a missing library."""
 
 import pickle
+import sys
 
 import pytest
 
 from splitembed import errors
-from splitembed.errors import UnknownTokenError, shortened
+from splitembed.errors import UnknownTokenError, load_library, shortened
 
 KINDS = {
     "VectorFormatError": ValueError,
@@ -41,3 +42,15 @@ def test_long_lists_are_shortened():
     assert shortened(list("abcde")) == "'a', 'b', 'c' and 2 more"
     assert shortened(range(5000), limit=1, show=str) == "0 and 4,999 more"
     assert shortened([]) == ""
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    for name in ("gensim", "gensim.models"):
+        monkeypatch.setitem(sys.modules, name, None)
+    message = r'^v\.kv needs the library gensim, which is not installed .*`pip install "splitembed\[g\]"`'
+    with pytest.raises(ImportError, match=message):
+        load_library("gensim.models", "v.kv", "g")
+
+
+def test_an_installed_library_is_imported():
+    assert load_library("os.path", "v", "g").basename("a/b") == "b"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitembed.errors import VocabularyError
-from splitembed.words import Words, check_offsets, decode_word, encode_word, pack_words, unpack_words
+from splitembed.words import Words, check_offsets, decode_word, encode_word, first_indices, pack_words, unpack_words
 from tests.helpers.odd_words import ODD_WORDS, any_word, word_lists
 
 
@@ -167,3 +167,8 @@ def test_a_million_words_take_seconds():
     assert unpack_words(*pack_words(words)) == words
     # About 1.3 s on two idle cores.
     assert time.perf_counter() - start < 15
+
+
+def test_the_first_of_duplicate_words_counts():
+    assert list(first_indices(Words.from_list(["b", "a", "b"])).items()) == [("b", 0), ("a", 1)]
+    assert first_indices(["b", "a", "b"], {"b", "c"}) == {"b": 0}

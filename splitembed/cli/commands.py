@@ -18,7 +18,7 @@ from splitembed.cli.options import (
     vector_source,
 )
 from splitembed.cli.token_counts import count_tokens
-from splitembed.errors import SplitEmbedError
+from splitembed.errors import SplitEmbedError, shortened
 
 
 class _Command(click.Command):
@@ -170,5 +170,4 @@ def demo(directory: Path | None) -> None:
 
 
 def _left_out(tokens: list[str]) -> str:
-    shown = ", ".join(map(ascii, tokens[:5])) + (", ..." if len(tokens) > 5 else "")
-    return f"{len(tokens):,} tokens left out: {shown}" if tokens else "every token"
+    return f"{len(tokens):,} tokens left out: {shortened(tokens, 5, ascii)}" if tokens else "every token"

@@ -5,7 +5,7 @@ import os
 from typing import Any, NamedTuple
 
 from splitembed.coverage.text_table import Number
-from splitembed.errors import SplitError
+from splitembed.errors import SplitError, load_library
 
 
 class RankPoint(NamedTuple):
@@ -73,14 +73,8 @@ def new_axes() -> Any:
     Raises:
         ImportError: matplotlib is missing.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            f'Plots are drawn by the library matplotlib, which is missing: pip install "splitembed[plots]". ({error})',
-            name="matplotlib",
-        ) from error
-    return Figure(figsize=(7, 4.5), layout="constrained").subplots()
+    figure = load_library("matplotlib.figure", "A plot", "plots")
+    return figure.Figure(figsize=(7, 4.5), layout="constrained").subplots()
 
 
 def saved_figure(axes: Any, path: str | os.PathLike[str] | None) -> Any:

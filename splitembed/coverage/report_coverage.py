@@ -7,9 +7,10 @@ import numpy as np
 
 from splitembed.coverage.measure import TOP, measure_coverage
 from splitembed.coverage.report import CoverageReport
-from splitembed.coverage.sizes import FLOAT32_BYTES, TableSizes
+from splitembed.coverage.sizes import TableSizes
 from splitembed.coverage.suggestions import Suggestion, load_rapidfuzz, suggest_words
 from splitembed.matching.match import Match, find_candidates
+from splitembed.tables.storage import FLOAT32
 from splitembed.vectors import iter_vectors
 from splitembed.vocabulary import Vocabulary, read_vocabulary
 
@@ -79,7 +80,7 @@ def _default_sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
     num_padding = int(tokens.padding is not None)
     num_frozen = len(np.unique(match.rows[match.is_matched])) + num_padding
     num_trainable = int(np.count_nonzero(~match.is_matched)) - num_padding
-    return TableSizes(tokens.num_tokens, dim, num_frozen, num_trainable, num_frozen * dim * FLOAT32_BYTES)
+    return TableSizes(tokens.num_tokens, dim, num_frozen, num_trainable, FLOAT32.table_bytes(num_frozen, dim))
 
 
 def _suggestions(tokens: Vocabulary, report: CoverageReport, words: list[str]) -> tuple[Suggestion | None, ...]:

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from splitembed.coverage.text_table import Row, number
+from splitembed.tables.storage import FLOAT32
 
-FLOAT32_BYTES = 4
 # The rows, and the two moments that Adam keeps of each number.
 ADAM_COPIES = 3
 # Each unit is 1000 of the one before.
@@ -35,7 +35,7 @@ class TableSizes(NamedTuple):
     @property
     def trainable_bytes(self) -> int:
         """Bytes of the trainable rows."""
-        return self.num_trainable * self.dim * FLOAT32_BYTES
+        return FLOAT32.table_bytes(self.num_trainable, self.dim)
 
     @property
     def trainable_adam_bytes(self) -> int:
@@ -45,7 +45,7 @@ class TableSizes(NamedTuple):
     @property
     def dense_bytes(self) -> int:
         """Bytes of the same vocabulary as one dense trainable layer."""
-        return self.num_tokens * self.dim * FLOAT32_BYTES
+        return FLOAT32.table_bytes(self.num_tokens, self.dim)
 
     @property
     def dense_adam_bytes(self) -> int:

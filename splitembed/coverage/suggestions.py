@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.errors import load_library
 from splitembed.matching.rules import read_rules, spellings_of
 from splitembed.matching.spellings import RULES
 
@@ -58,16 +59,10 @@ def load_rapidfuzz() -> tuple[ModuleType, Any]:
     Raises:
         ImportError: rapidfuzz is missing.
     """
-    try:
-        from rapidfuzz import process
-        from rapidfuzz.distance import OSA
-    except ImportError as error:
-        raise ImportError(
-            "Suggestions are made by the library rapidfuzz, which is missing: "
-            f'pip install "splitembed[suggestions]". ({error})',
-            name="rapidfuzz",
-        ) from error
-    return process, OSA.distance
+    process, distance = (
+        load_library(f"rapidfuzz.{name}", "The suggestion of words", "suggestions") for name in ("process", "distance")
+    )
+    return process, distance.OSA.distance
 
 
 def _found_by_fallbacks(tokens: Sequence[str], words: Sequence[str]) -> list[Suggestion | None]:

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import NO_ROW
 from splitembed.difference.moved import Difference, Ids, MovedRow, Name, Numbers
 from splitembed.difference.neighbours import nearest_frozen
 from splitembed.errors import SplitError
-from splitembed.split.table import SplitTable
+from splitembed.split.table import SplitTable, split_of
 from splitembed.split.thaw_freeze import ids_before
 from splitembed.tables.fingerprints import row_blocks
-
-_NO_ID = -1
 
 
 def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference:
@@ -37,13 +36,13 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
     Raises:
         SplitError: the splits have different dims, or `top` or `nearest` is negative.
     """
-    old, new = _split_of(before), _split_of(after)
+    old, new = split_of(before, "before"), split_of(after, "after")
     if old.dim != new.dim:
         raise SplitError(f"`before` and `after` must have the same dim. Received: dims {old.dim} and {new.dim}.")
     if top < 0 or nearest < 0:
         raise SplitError(f"`top` and `nearest` must be 0 or more. Received: top={top}, nearest={nearest}.")
     old_ids = ids_before(old, new, np.arange(new.num_tokens))
-    common = np.flatnonzero(old_ids != _NO_ID)
+    common = np.flatnonzero(old_ids != NO_ROW)
     pairs = common[~_share_frozen_row(old, new, old_ids[common], common)]
     measured = _measure(old, new, old_ids[pairs], pairs)
     moved = np.flatnonzero(measured[0] != 0)
@@ -58,15 +57,6 @@ def diff(before: Any, after: Any, top: int = 20, nearest: int = 3) -> Difference
         distances=numbers[0],
         cosines=numbers[1],
     )
-
-
-def _split_of(given: Any) -> SplitTable:
-    split = given if isinstance(given, SplitTable) or not hasattr(given, "to_split") else given.to_split()
-    if not isinstance(split, SplitTable):
-        raise SplitError(
-            f"`before` and `after` must be splits, or layers that have one. Received: {type(given).__name__}."
-        )
-    return split
 
 
 def _share_frozen_row(old: SplitTable, new: SplitTable, old_ids: Ids, new_ids: Ids) -> NDArray[np.bool_]:

@@ -1,13 +1,12 @@
 """Initial rows predicted from the spelling of tokens."""
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import SplitError
+from splitembed.errors import SplitError, load_library
 from splitembed.vectors import WordVectors
 
 FEWEST_WORDS = 10
@@ -74,7 +73,10 @@ class NgramRidge:
             SplitError: there are fewer than 10 known words.
             ImportError: scikit-learn is missing.
         """
-        text, linear_model = _load_library()
+        text, linear_model = (
+            load_library(f"sklearn.{name}", 'The initializer "ngrams"', "ngrams")
+            for name in ("feature_extraction.text", "linear_model")
+        )
         words, rows = self._sample(known)
         vectorizer = text.HashingVectorizer(
             analyzer="char_wb",
@@ -107,16 +109,3 @@ class NgramRidge:
 def _hashable_text(words: Sequence[str]) -> list[str]:
     """Replace lone surrogates, which stand for bytes that are not UTF-8 and cannot be hashed."""
     return [word.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for word in words]
-
-
-def _load_library() -> tuple[ModuleType, ModuleType]:
-    try:
-        from sklearn import linear_model
-        from sklearn.feature_extraction import text
-    except ImportError as error:
-        raise ImportError(
-            'The initializer "ngrams" needs the library scikit-learn, which is missing: '
-            f'pip install "splitembed[ngrams]". ({error})',
-            name="sklearn",
-        ) from error
-    return text, linear_model

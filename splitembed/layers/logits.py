@@ -8,20 +8,23 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from splitembed.lookup.backend import Tables
 from splitembed.lookup.context import in_xla
 from splitembed.lookup.static import look_up_fixed
-from splitembed.split.id_order import Order
 from splitembed.split.table import SplitTable
+from splitembed.tables.storage import STORAGES
 
 _BACKEND = keras.backend.backend()
 # memory of a block of float32 rows
 _BLOCK_BYTES = 4 * 2**20
 # products of blocks of that many rows have the bits of the product with the whole table
 _BLOCK_MULTIPLE = 64
-# largest share of the columns that are written into a finished product; otherwise blocks are faster
+# largest share of the columns that are written into a finished product; otherwise taking all columns is faster
 _FEW = 1 / 8
+# rows for each token of a table that is multiplied whole; of a larger one, reading the row of each token is faster
+_MOST_ROWS = 2
 
 
 class Dtypes(NamedTuple):
@@ -59,8 +62,9 @@ def logits_of(
 ) -> Any:
     """Multiply hidden states with every token's row.
 
-    A frozen table in id order is multiplied as it is stored, and the columns of chosen and new tokens are written into
-    the product. Any other table, one with many chosen tokens, and one that must be widened are read in blocks of 4 MiB.
+    A frozen table in the dtype of the product is multiplied as it is stored, and so are the trainable rows; the logits
+    are each token's column. A table that must be widened, and one of many more rows than tokens, are read in blocks of
+    4 MiB.
 
     The logits of a table in id order are those of Keras's layer to the bit, for each token whose row is unchanged.
     Inside XLA this excludes tables that Keras would widen beyond their stored dtype, and chosen rows that are not
@@ -82,9 +86,8 @@ def logits_of(
         dtypes = Dtypes(dtypes.product, dtypes.product, dtypes.product)
     ids = np.flatnonzero(split.remap < 0).astype(np.int32)
     rows = ~split.remap[ids]
-    order, product = tables.order, _Blocks(tables, dtypes, exports)  # type: Any, Any
-    if order is not None and _is_multiplied_as_stored(tables, order, dtypes, exports):
-        product = _Stored(tables, order, dtypes, exports)
+    is_stored = _is_multiplied_as_stored(tables, dtypes)
+    product: Any = _Stored(tables, rows, dtypes, exports) if is_stored else _Blocks(tables, dtypes, exports)
 
     def run(states: Any, trainable: Any) -> Any:
         flat = ops.reshape(states, (-1, tables.dim))
@@ -106,71 +109,125 @@ def logits_of(
 
 
 class _Stored:
-    """The product of Keras's layer with the stored table, and columns of trainable rows written into it."""
+    """The products with the stored table and with the trainable rows, of which each token's column is taken.
 
-    def __init__(self, tables: Tables, order: Order, dtypes: Dtypes, exports: bool) -> None:
-        self.tables, self.order, self.dtypes, self.exports = tables, order, dtypes, exports
+    In id order the first product is that of Keras's layer. Where few of its columns change, they are written into it.
+
+    Args:
+        tables: as for `logits_of`.
+        rows: `(num_ids,)` the trainable row of each id that has one, ids ascending.
+        dtypes: the casts of the rows.
+        exports: as for `logits_of`.
+    """
+
+    def __init__(self, tables: Tables, rows: NDArray[Any], dtypes: Dtypes, exports: bool) -> None:
+        self.tables, self.rows, self.dtypes = tables, rows, dtypes
+        # None in any other order
+        self.order: Any = tables.order
+        few = 0 if exports or in_xla() or _BACKEND != "tensorflow" else _FEW * tables.num_frozen
+        self.is_written = self.order is not None and self.order.num_chosen <= few
 
     def multiply(self, states: Any, trainable: Any) -> Any:
         """Return the logits `(..., num_tokens)`."""
-        logits = self.dtypes.multiply(states, self.tables.read_stored(), self.tables.transposed)
-        if not len(self.order.rows):
-            return logits
-        few, rows = self.order.num_chosen, self._trained(trainable)
-        products = ops.matmul(ops.reshape(states, (-1, self.tables.dim)), ops.transpose(rows))
-        logits = ops.reshape(logits, (-1, self.tables.num_frozen))
-        if few:
-            is_changed = ops.any(rows[:few] != self._before(), axis=-1)
-            logits = self._write(logits, products[:, :few], is_changed)
-        if self.order.num_new:
-            logits = ops.concatenate([logits, products[:, few:]], axis=1)
+        flat = ops.reshape(states, (-1, self.tables.dim))
+        if self.order is None:
+            logits = self._take(self._multiply_stored(flat), flat, trainable)
+        else:
+            logits = self.dtypes.multiply(states, self.tables.read_stored(), self.tables.transposed)
+            if not len(self.rows):
+                return logits
+            logits = ops.reshape(logits, (-1, self.tables.num_frozen))
+            logits = (self._write if self.is_written else self._take)(logits, flat, trainable)
         return ops.reshape(logits, (*ops.shape(states)[:-1], self.tables.num_tokens))
 
     def multiply_back(self, upstream: Any, of_trained: Any, trainable: Any) -> Any:
         """Return the gradient of the states, `(num_states, dim)`, of the gradient of all logits and of some of them."""
         stored = self.dtypes.cast(self.tables.read_stored())
-        of_frozen = upstream[:, : self.tables.num_frozen] if self.order.num_new else upstream
+        num_frozen, order = self.tables.num_frozen, self.order
+        if order is None:
+            remap = self.tables.read_remap()
+            columns = ops.where(remap >= 0, remap, num_frozen)
+            of_frozen = ops.transpose(ops.segment_sum(ops.transpose(upstream), columns, num_frozen + 1)[:num_frozen])
+        else:
+            of_frozen = upstream[:, :num_frozen] if order.num_new else upstream
         to_states = ops.matmul(of_frozen, ops.transpose(stored) if self.tables.transposed else stored)
-        if not len(self.order.rows):
+        if not len(self.rows):
             return to_states
-        few, changes = self.order.num_chosen, self._trained(trainable)
-        if few:
+        changes = self._trained(trainable)
+        if order is not None and order.num_chosen:
+            few = order.num_chosen
             changes = ops.concatenate([changes[:few] - self._before(), changes[few:]], axis=0)
         return to_states + ops.matmul(of_trained, changes)
 
-    def _trained(self, trainable: Any) -> Any:
-        """The rows of chosen tokens, then of new ones."""
-        rows = trainable if self.order.in_row_order else ops.take(trainable, self.order.rows, axis=0)
-        return self.dtypes.cast(rows)
+    def _multiply_stored(self, flat: Any) -> Any:
+        """Return the product with the stored table, of which TensorFlow would make a transposed copy in eager mode."""
+        stored = self.tables.read_stored()
+        if self.tables.transposed:
+            return ops.matmul(flat, stored)
+        return ops.transpose(ops.matmul(stored, ops.transpose(flat)))
 
-    def _before(self) -> Any:
-        """The frozen rows of chosen tokens."""
-        return self.dtypes.cast(self.tables.read(self.order.chosen))
+    def _take(self, logits: Any, flat: Any, trainable: Any) -> Any:
+        """Return each token's column, of the product with the stored table or of that with the trainable rows."""
+        parts, positions = [logits], self._positions(trainable)
+        if trainable.shape[0]:
+            parts.append(ops.matmul(flat, ops.transpose(self.dtypes.cast(trainable))))
+        # XLA would make the transposition part of the product, and round it differently
+        if in_xla():
+            return ops.take(ops.concatenate(parts, axis=1), positions, axis=1)
+        # rows are taken faster than columns
+        columns = ops.concatenate([ops.transpose(each) for each in parts], axis=0)
+        return ops.transpose(ops.take(columns, positions, axis=0))
 
-    def _write(self, logits: Any, columns: Any, is_changed: Any) -> Any:
-        """Write the columns of changed rows into logits."""
-        chosen, width = self.order.chosen, self.tables.num_frozen
-        if _BACKEND == "tensorflow" and not self.exports and not in_xla():
+    def _positions(self, trainable: Any) -> Any:
+        """Return the position of each token's column; those of trainable rows follow those of frozen ones."""
+        remap = self.tables.read_remap()
+        # LiteRT has no ~
+        positions = ops.where(remap >= 0, remap, self.tables.num_frozen - 1 - remap)
+        if self.order is None or not self.order.num_chosen:
+            return positions
+        chosen, num_tokens = self.order.chosen, self.tables.num_tokens
+        is_chosen, number = np.zeros(num_tokens, bool), np.zeros(num_tokens, np.int32)
+        is_chosen[chosen], number[chosen] = True, np.arange(len(chosen))
+        is_same = ops.logical_not(self._is_changed(self._trained(trainable)))
+        is_same = ops.logical_and(is_chosen, ops.take(is_same, number, axis=0))
+        return ops.where(is_same, ops.arange(num_tokens, dtype="int32"), positions)
+
+    def _write(self, logits: Any, flat: Any, trainable: Any) -> Any:
+        """Write the columns of changed rows into logits, and add those of new tokens."""
+        rows, few = self._trained(trainable), self.order.num_chosen
+        products = ops.matmul(flat, ops.transpose(rows))
+        if few:
             import tensorflow as tf
 
-            columns = tf.where(is_changed, columns, tf.gather(logits, chosen, axis=1))
+            chosen = self.order.chosen
+            columns = tf.where(self._is_changed(rows), products[:, :few], tf.gather(logits, chosen, axis=1))
             positions = tf.stack(tf.meshgrid(tf.range(tf.shape(logits)[0]), chosen, indexing="ij"), axis=-1)
-            return tf.tensor_scatter_nd_update(logits, positions, columns)
-        is_chosen, number = np.zeros(width, bool), np.zeros(width, np.int32)
-        is_chosen[chosen], number[chosen] = True, np.arange(len(chosen))
-        is_changed = ops.logical_and(is_chosen, ops.take(is_changed, number, axis=0))
-        return ops.where(is_changed, ops.take(columns, number, axis=1), logits)
+            logits = tf.tensor_scatter_nd_update(logits, positions, columns)
+        return ops.concatenate([logits, products[:, few:]], axis=1) if self.order.num_new else logits
+
+    def _is_changed(self, trained: Any) -> Any:
+        """Return which chosen tokens have another row than their frozen one."""
+        return ops.any(trained[: self.order.num_chosen] != self._before(), axis=-1)
+
+    def _trained(self, trainable: Any) -> Any:
+        """Return the trainable row of each id that has one; in id order first those of chosen ids."""
+        is_whole = self.order is not None and self.order.in_row_order
+        return self.dtypes.cast(trainable if is_whole else ops.take(trainable, self.rows, axis=0))
+
+    def _before(self) -> Any:
+        """Return the frozen rows of chosen ids."""
+        return self.dtypes.cast(self.tables.read(self.order.chosen))
 
 
-def _is_multiplied_as_stored(tables: Tables, order: Order, dtypes: Dtypes, exports: bool) -> bool:
-    """Return whether a table in id order is not widened by the operations of Keras's layer."""
-    stored = keras.backend.standardize_dtype(tables.read_stored().dtype)
-    if not order.is_finite or stored == "int8" or _size(dtypes.read) > _size(stored):
-        return False
-    # XLA rounds the products of blocks differently
-    if in_xla():
-        return True
-    return len(set(dtypes)) == 1 and (exports or order.num_chosen <= _FEW * tables.num_frozen)
+def _is_multiplied_as_stored(tables: Tables, dtypes: Dtypes) -> bool:
+    """Return whether a table is multiplied whole: in id order where Keras's layer does not widen it."""
+    storage = STORAGES[keras.backend.standardize_dtype(tables.read_stored().dtype)]
+    if tables.order is None:
+        fits = storage.name == dtypes.product and 0 < tables.num_frozen <= _MOST_ROWS * tables.num_tokens
+    else:
+        # XLA rounds the products of blocks differently
+        fits = (in_xla() or len(set(dtypes)) == 1) and _size(dtypes.read) <= storage.num_bytes and not storage.has_scale
+    return fits and tables.is_finite
 
 
 class _Blocks:
@@ -216,5 +273,5 @@ class _Blocks:
 
 
 def _size(dtype: str) -> int:
-    """Return the bytes of a number."""
-    return {"float16": 2, "bfloat16": 2, "float32": 4}.get(dtype, 8)
+    """Return the bytes of a number; no rows are stored as float64."""
+    return STORAGES[dtype].num_bytes if dtype in STORAGES else 8

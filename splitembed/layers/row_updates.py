@@ -7,13 +7,11 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed.errors import SplitError
+from splitembed.errors import SplitError, shortened
 from splitembed.split.checks import as_float32
 from splitembed.split.table import SplitTable
 
 Rows = NDArray[np.float32]
-# number of frozen tokens that an error lists
-_NAMED = 5
 
 
 class RowUpdates(keras.layers.Layer):
@@ -106,10 +104,9 @@ def _frozen(split: SplitTable, ids: NDArray[Any], name: str) -> SplitError:
     if split.padding in ids.tolist():
         return SplitError(f"Id {split.padding} is the padding of layer {name!r}, whose row stays zero. Leave it out.")
     tokens = split.vocabulary
-    named = [str(each) if tokens is None else f"{tokens[each]!r} (id {each})" for each in ids[:_NAMED].tolist()]
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    named = shortened(ids.tolist(), 5, lambda each: str(each) if tokens is None else f"{tokens[each]!r} (id {each})")
     return SplitError(
-        f"`ids` of layer {name!r} must have trainable rows. Received frozen rows of {', '.join(named)}{more}. Thaw "
+        f"`ids` of layer {name!r} must have trainable rows. Received frozen rows of {named}. Thaw "
         f"them first: make the layer from split.thaw(tokens), or pass them as `trainable_tokens` to build_split."
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from splitembed.errors import FingerprintError
 from splitembed.split.table import SplitTable
+from splitembed.tables.storage import FLOAT32, storage_named
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,13 @@ def summarize(spec: SplitSpec) -> str:
     remap               3              3             12  int32
     dense layer         3              6             24  float32, all trainable
     """
-    width = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}[spec.frozen_dtype]
-    scales = 4 * spec.num_frozen if spec.frozen_dtype == "int8" else 0
     parts = (
-        ("frozen", spec.num_frozen, spec.dim, width, scales, spec.frozen_dtype),
-        ("trainable", spec.num_trainable, spec.dim, 4, 0, "float32"),
-        ("remap", spec.num_tokens, 1, 4, 0, "int32"),
-        ("dense layer", spec.num_tokens, spec.dim, 4, 0, "float32, all trainable"),
+        ("frozen", spec.num_frozen, spec.dim, storage_named(spec.frozen_dtype).table_bytes, spec.frozen_dtype),
+        ("trainable", spec.num_trainable, spec.dim, FLOAT32.table_bytes, "float32"),
+        ("remap", spec.num_tokens, 1, lambda num_tokens, _: 4 * num_tokens, "int32"),
+        ("dense layer", spec.num_tokens, spec.dim, FLOAT32.table_bytes, "float32, all trainable"),
     )
     lines = [f"{'part':11}{'rows':>10}{'numbers':>15}{'bytes':>15}"]
-    for name, rows, length, num_bytes, more, dtype in parts:
-        lines.append(f"{name:11}{rows:10,}{rows * length:15,}{rows * length * num_bytes + more:15,}  {dtype}")
+    for name, rows, length, num_bytes, dtype in parts:
+        lines.append(f"{name:11}{rows:10,}{rows * length:15,}{num_bytes(rows, length):15,}  {dtype}")
     return "\n".join(lines)

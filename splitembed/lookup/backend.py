@@ -31,6 +31,10 @@ class Tables(Protocol):
     def order(self) -> Order | None:
         """What trains, where the frozen rows are in id order."""
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all frozen rows without a token are finite."""
+
     def read_remap(self) -> Any:
         """Return the remap, int32 `(num_tokens,)`."""
 

@@ -13,10 +13,9 @@ from splitembed.errors import MissingTableError
 from splitembed.lookup.backend import Drop, Embedding
 from splitembed.lookup.id_checks import check_known_ids
 from splitembed.lookup.static import combine_fixed, look_up_fixed
-from splitembed.split.id_order import Order, order_of
+from splitembed.split.id_order import Order, order_of, unused_rows_are_finite
 from splitembed.split.table import SplitTable
-from splitembed.tables import decode_rows
-from splitembed.tables.storage import encode_rows
+from splitembed.tables.storage import encode_rows, storage_named
 
 
 class WeightTables:
@@ -38,13 +37,13 @@ class WeightTables:
         self._remap = layer.add_weight(name="remap", shape=(self.num_tokens,), dtype="int32", **options)
         self._frozen = layer.add_weight(name="frozen", shape=shape, dtype=layer.frozen_dtype, **options)
         self._scale = None
-        if layer.frozen_dtype == "int8":
+        if storage_named(layer.frozen_dtype).has_scale:
             self._scale = layer.add_weight(name="scale", shape=(self.num_frozen,), dtype="float32", **options)
 
     def fill(self, split: SplitTable) -> None:
         """Copy the tables of a split into the weights."""
         # a split stores bfloat16 as uint16, and the weight does not
-        rows = decode_rows(split.frozen) if split.frozen_dtype == "bfloat16" else split.frozen
+        rows = split.storage.decode(split.frozen, None) if split.storage.is_bit_pattern else split.frozen
         self._split = split
         self._remap.assign(split.remap)
         self._frozen.assign(rows.T if self.transposed else rows)
@@ -55,6 +54,11 @@ class WeightTables:
     def order(self) -> Order | None:
         """What trains, where the frozen rows are in id order; known once the weights are filled."""
         return None if self._split is None else order_of(self._split)
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all frozen rows without a token are finite; known once the weights are filled."""
+        return self._split is not None and unused_rows_are_finite(self._split)
 
     def read_remap(self) -> Any:
         """Return the remap, int32 `(num_tokens,)`."""
@@ -100,9 +104,11 @@ class KerasBackend:
     def stored_rows(self, variable: Any) -> NDArray[Any]:
         """Return the values of a float variable; bfloat16 as uint16."""
         rows = np.asarray(ops.convert_to_numpy(variable.value))
-        if variable.dtype != "bfloat16":
+        storage = storage_named(variable.dtype)
+        if not storage.is_bit_pattern:
             return rows
-        return rows.view(np.uint16) if rows.dtype.itemsize == 2 else encode_rows(rows, "bfloat16")[0]
+        is_narrow = rows.dtype.itemsize == storage.num_bytes
+        return rows.view(storage.stored_dtype) if is_narrow else encode_rows(rows, storage.name)[0]
 
     def embed(self, layer: Embedding, ids: Any, weights: Any, tables: WeightTables, drop: Drop | None = None) -> Any:
         """Look ids up; known ids are checked at once, and in a compiled program an invalid one gives NaN."""

@@ -17,6 +17,7 @@ from splitembed.lookup.gradients import dense_gradient
 from splitembed.lookup.id_checks_tensorflow import check_ids
 from splitembed.lookup.static import combine_fixed, look_up_fixed
 from splitembed.split.table import SplitTable
+from splitembed.tables.storage import storage_named
 
 
 class ReplicaSeedGenerator(keras.random.SeedGenerator):
@@ -54,8 +55,9 @@ class TensorFlowBackend:
         An update of the variable gives it new memory, so that the returned values stay.
         """
         rows = variable.value.read_value()
-        if rows.dtype == tf.bfloat16:
-            rows = tf.bitcast(rows, tf.uint16)
+        storage = storage_named(rows.dtype.name)
+        if storage.is_bit_pattern:
+            rows = tf.bitcast(rows, tf.as_dtype(storage.stored_dtype))
         with tf.device("CPU:0"):
             return np.asarray(memoryview(tf.identity(rows)))
 

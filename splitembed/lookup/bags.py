@@ -13,6 +13,7 @@ from splitembed.lookup.constant import Constants
 from splitembed.lookup.dynamic import Trained, find_trained, gather_trained
 from splitembed.lookup.gradients import differentiable, row_gradient
 from splitembed.lookup.static import check_weights_shape
+from splitembed.tables.storage import FLOAT32
 
 
 class Bags(NamedTuple):
@@ -187,7 +188,7 @@ def _frozen_products(rows: tf.Tensor, bag: tf.Tensor, upstream: tf.Tensor, const
 
 def _table_of(named: tf.Tensor, constants: Constants) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the table to sum from and each row's index in it: the constant itself, or its distinct rows widened."""
-    if constants.frozen.dtype == tf.float32:
+    if constants.storage is FLOAT32:
         return constants.frozen.read_value(), named
     distinct, row, _ = tf.unique_with_counts(named)
     return constants.read(distinct), row

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import as_aligned, without_read_only_flag
 from splitembed.lookup.context import exports_fixed_shapes
-from splitembed.split.id_order import Order, order_of
+from splitembed.split.id_order import Order, order_of, unused_rows_are_finite
 from splitembed.split.table import SplitTable
-from splitembed.tables import decode_rows
+from splitembed.tables.storage import FLOAT32
 
 
 def make_constant(array: NDArray[Any], name: str) -> tf.Variable:
@@ -52,8 +52,8 @@ def as_tensor(array: NDArray[Any]) -> tf.Tensor:
 class Constants(tf.Module):
     """The tables of a lookup that training never changes, as constants on the memory of the split.
 
-    `remap` is int32 `(num_tokens,)`; `frozen` is `(num_frozen, dim)` as stored; `scale`, with int8 rows, is float32
-    `(num_frozen,)`, else None.
+    `remap` is int32 `(num_tokens,)`; `frozen` is `(num_frozen, dim)` as stored; `scale` is float32 `(num_frozen,)` if
+    the storage has one, else None.
 
     Args:
         split: the split to read.
@@ -64,7 +64,7 @@ class Constants(tf.Module):
     def __init__(self, split: SplitTable, transposed: bool = False) -> None:
         super().__init__()
         self.num_tokens, self.num_frozen, self.dim = split.num_tokens, split.num_frozen, split.dim
-        self.transposed, self._split = transposed, split
+        self.transposed, self.storage, self._split = transposed, split.storage, split
         self.remap = make_constant(split.remap, "remap")
         self.frozen = make_constant(np.ascontiguousarray(split.frozen.T) if transposed else split.frozen, "frozen")
         self.scale = None if split.scale is None else make_constant(split.scale, "scale")
@@ -75,14 +75,18 @@ class Constants(tf.Module):
         """What trains, where the frozen rows are in id order."""
         return order_of(self._split)
 
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether all frozen rows without a token are finite."""
+        return unused_rows_are_finite(self._split)
+
     def read_remap(self) -> tf.Tensor:
         """Return the remap without a copy, int32 `(num_tokens,)`."""
         return self.remap.read_value()
 
     def read_stored(self) -> tf.Tensor:
         """Return the frozen rows as stored, without a copy: `(num_frozen, dim)`, transposed `(dim, num_frozen)`."""
-        rows = self.frozen.read_value()
-        return tf.bitcast(rows, tf.bfloat16) if rows.dtype == tf.uint16 else rows
+        return self._as_named(self.frozen.read_value())
 
     def read(self, rows: tf.Tensor) -> tf.Tensor:
         """Gather frozen rows into new memory, `rows.shape + (dim,)`, widened to float32."""
@@ -92,20 +96,23 @@ class Constants(tf.Module):
     def gather(self, rows: tf.Tensor) -> tf.Tensor:
         """Gather frozen rows as `read` does, but of a transposed table as `(dim,) + rows.shape`."""
         axis = 1 if self.transposed else 0
-        values = tf.gather(self._to_gather_from(rows).read_value(), rows, axis=axis)
-        if values.dtype == tf.uint16:
-            values = tf.bitcast(values, tf.bfloat16)
-        values = tf.cast(values, tf.float32)
+        table = self._to_gather_from(rows)
+        values = tf.gather(table.read_value(), rows, axis=axis)
+        values = tf.cast(self._as_named(values) if table is self.frozen else values, tf.float32)
         if self.scale is None:
             return values
         return values * tf.expand_dims(tf.gather(self.scale.read_value(), rows), axis - 1)
 
+    def _as_named(self, values: tf.Tensor) -> tf.Tensor:
+        """Return stored values in the dtype that their storage is named by."""
+        return tf.bitcast(values, tf.as_dtype(self.storage.name)) if self.storage.is_bit_pattern else values
+
     def _to_gather_from(self, rows: tf.Tensor) -> tf.Variable:
-        """Return the frozen rows, for an exporter widened to float32 where the format cannot gather 16-bit values."""
-        if self.frozen.dtype not in (tf.float16, tf.uint16) or not exports_fixed_shapes(rows):
+        """Return the frozen rows, for an exporter widened to float32 where the format cannot gather such floats."""
+        if self.storage is FLOAT32 or self.storage.has_scale or not exports_fixed_shapes(rows):
             self._widened = None
             return self.frozen
         if self._widened is None:
             with tf.init_scope():
-                self._widened = make_constant(decode_rows(self.frozen.numpy()), "frozen")
+                self._widened = make_constant(self.storage.decode(self.frozen.numpy(), None), "frozen")
         return self._widened

@@ -8,9 +8,9 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from splitembed.errors import SplitError, TokenIdError
+from splitembed.errors import SplitError
 from splitembed.lookup.context import is_traced
-from splitembed.vocabulary import out_of_range
+from splitembed.vocabulary import check_ids
 
 _LARGEST_EXACT = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
 
@@ -73,6 +73,4 @@ def check_array(ids: NDArray[Any], dtype: str, num_tokens: int) -> None:
     """
     if is_float(dtype) and (broken := ids[~np.isfinite(ids) | (ids != np.trunc(ids))]).size:
         raise SplitError(not_whole(format(float(broken[0]), "g"), dtype, num_tokens))
-    outside = ids[(ids < 0) | (ids >= num_tokens)]
-    if outside.size:
-        raise TokenIdError(out_of_range(int(outside[0]), num_tokens))
+    check_ids(ids, num_tokens)

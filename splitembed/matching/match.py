@@ -17,6 +17,7 @@ from splitembed.arrays import NO_ROW
 from splitembed.matching.rules import EXACT, Rule, read_rules, spell_all
 from splitembed.vectors import WordVectors
 from splitembed.vocabulary import Vocabulary
+from splitembed.words import first_indices
 
 # The rule of a token that matches no word.
 NO_RULE = -1
@@ -92,7 +93,7 @@ class Candidates:
         Args:
             words: words in the order of their rows.
         """
-        return self._found(_first_indices(words, self.words))
+        return self._found(first_indices(words, self.words))
 
     def match_vectors(self, vectors: WordVectors) -> Match:
         """Match the tokens to the words of vectors. A row of a frozen table without a word has the word "".
@@ -102,7 +103,7 @@ class Candidates:
         >>> find_candidates(read_vocabulary(["of", "usr"])).match_vectors(read_vectors({"usr": [1.0]})).rows.tolist()
         [-1, 0]
         """
-        row_of = _first_indices(vectors.words, self.words)
+        row_of = first_indices(vectors.words, self.words)
         if vectors.table is not None:
             row_of.pop("", None)
         return self._found(row_of)
@@ -173,11 +174,3 @@ def _is_exact(vocabulary: Vocabulary, ids: NDArray[np.int64], names: list[str]) 
 def _step(number: int, rule: Rule, ids: NDArray[np.int64], names: list[str]) -> _Step:
     positions, spellings = spell_all(rule, names)
     return _Step(number, ids[np.array(positions, np.int64)], spellings)
-
-
-def _first_indices(words: Sequence[str], wanted: frozenset[str]) -> dict[str, int]:
-    """Return the wanted words with the index of their first occurrence."""
-    backwards = range(len(words) - 1, -1, -1)
-    listed = list(words)
-    listed.reverse()
-    return {word: index for word, index in zip(listed, backwards, strict=True) if word in wanted}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from splitembed.errors import SplitError
-from splitembed.split.table import SplitTable
+from splitembed.split.table import split_of
 from splitembed.tables import FrozenTable, open_frozen
 from splitembed.vectors import WordVectors
 from splitembed.vectors.write import GLOVE, Rows, write_vectors
@@ -39,7 +39,9 @@ def save_trainable(path: str | os.PathLike[str], split_or_layer_or_model: Any) -
 
         source = find_split(source)
     reverse = getattr(source, "reverse_embedding", None)
-    _as_split(source).save_trainable(path, reverse=None if reverse is None else reverse.to_split())
+    split_of(source, "split_or_layer_or_model").save_trainable(
+        path, reverse=None if reverse is None else reverse.to_split()
+    )
 
 
 def to_dense(layer: Any) -> Any:
@@ -61,7 +63,7 @@ def to_dense(layer: Any) -> Any:
 
     from splitembed.models.swap_layer import build_like
 
-    split = _as_split(layer)
+    split = split_of(layer, "layer")
     if getattr(layer, "combiner", None) is not None:
         raise SplitError(
             f"{layer.name!r} combines rows ({layer.combiner!r}), and a keras.layers.Embedding does not. Pass "
@@ -146,7 +148,7 @@ def _words_and_rows(source: Any) -> tuple[Sequence[str] | None, Rows, int]:
         return source.words, source.vectors.__getitem__, source.dim
     if isinstance(source, FrozenTable):
         return _without_zero_row(source)
-    split = _as_split(source)
+    split = split_of(source, "source")
     return split.vocabulary, split.lookup, split.dim
 
 
@@ -155,13 +157,3 @@ def _without_zero_row(table: FrozenTable) -> tuple[Sequence[str] | None, Rows, i
         return table.words, table.take, table.dim
     kept = np.delete(np.arange(table.num_frozen), table.zero_row)
     return [table.words[row] for row in kept.tolist()], lambda positions: table.take(kept[positions]), table.dim
-
-
-def _as_split(split_or_layer: Any) -> SplitTable:
-    if isinstance(split_or_layer, SplitTable):
-        return split_or_layer
-    if hasattr(split_or_layer, "to_split"):
-        split: SplitTable = split_or_layer.to_split()
-        return split
-    kind = type(split_or_layer).__name__
-    raise SplitError(f"A SplitTable or a SplitEmbedding is needed. Received: {split_or_layer!r} (of type {kind}).")

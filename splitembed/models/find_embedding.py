@@ -7,9 +7,10 @@ import keras
 from splitembed.errors import SplitError
 from splitembed.keras_compat import all_layers
 from splitembed.layers.embedding import SplitEmbedding
+from splitembed.tables.storage import STORAGES
 
-# in which a split can store frozen rows
-DTYPES = ("float32", "float16", "bfloat16")
+# of weights that a split can store as they are
+DTYPES = tuple(each.name for each in STORAGES.values() if not each.has_scale)
 # not in the oldest supported Keras
 REVERSIBLE = getattr(keras.layers, "ReversibleEmbedding", None)
 _KNOWN = tuple(each for each in (keras.layers.Embedding, REVERSIBLE) if each is not None)

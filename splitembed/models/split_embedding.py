@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError
 from splitembed.initializers.by_name import Initializer, Seed
 from splitembed.layers.embedding import SplitEmbedding
@@ -88,7 +89,7 @@ def split_embedding(
         raise SplitError("Nothing would train: name `trainable_tokens`, `new_tokens` or both.")
     splits = [_named(table, names).grow(new, oov_initializer=initializer, seed=seed) for table in tables_of(dense)]
     made = split_like(dense, *(each.thaw(ids) for each in splits))
-    rows = np.concatenate([np.full(num_new, -1), ids])
+    rows = np.concatenate([np.full(num_new, NO_ROW), ids])
     sources = {id(made.trainable_rows): RowSource(dense.embeddings, rows)}
     if len(splits) == 2:
         sources[id(made.reverse_embedding.trainable_rows)] = RowSource(dense.reverse_embeddings, rows, "old")
@@ -128,7 +129,7 @@ def combine_embedding(model: Any, *, also: Sequence[Any] = ()) -> Any:
 
 
 def _trainable_row_of_ids(layer: Any) -> NDArray[np.int64]:
-    return np.maximum(~layer.to_split().remap.astype(np.int64), -1)
+    return np.maximum(~layer.to_split().remap.astype(np.int64), NO_ROW)
 
 
 def tables_of(dense: Any) -> list[SplitTable]:

@@ -13,13 +13,13 @@ from splitembed.errors import NoMatchWarning, SplitError
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.initializers.by_token import needs_tokens
 from splitembed.matching.match import Match, find_candidates
-from splitembed.split.checks import index_of
 from splitembed.split.frozen_rows import rows_of_vectors, used_rows
 from splitembed.split.table import SplitTable
 from splitembed.split.which_train import chosen_tokens, rare_tokens
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.source import with_options
 from splitembed.vocabulary import Vocabulary, align_counts, read_vocabulary
+from splitembed.words import first_indices
 
 # A smaller share of matched tokens is probably a mistake.
 FEW_MATCHES = 0.01
@@ -155,7 +155,7 @@ def _which_train(
 
 def _extra_words(tokens: Vocabulary, vectors: WordVectors) -> dict[str, int]:
     """Return the words that are not in the vocabulary, each with its first index among all words."""
-    extra = {word: number for word, number in index_of(list(vectors.words)).items() if word not in tokens.index}
+    extra = {word: number for word, number in first_indices(vectors.words).items() if word not in tokens.index}
     if vectors.table is not None:
         extra.pop("", None)
     return dict(reversed(extra.items()))

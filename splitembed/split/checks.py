@@ -134,12 +134,3 @@ def protected(array: NDArray[Any], given: ArrayLike) -> NDArray[Any]:
     """Return the array as read-only, copied if the caller could still write to its memory through `given`."""
     is_shared = isinstance(given, np.ndarray) and given.flags.writeable and np.may_share_memory(array, given)
     return as_read_only(array.copy() if is_shared else array)
-
-
-def index_of(vocabulary: Sequence[str]) -> dict[str, int]:
-    """Return the id of each token; for duplicates, the first id.
-
-    >>> index_of(["a", "b", "a"])
-    {'a': 0, 'b': 1}
-    """
-    return dict(zip(reversed(vocabulary), range(len(vocabulary) - 1, -1, -1), strict=True))

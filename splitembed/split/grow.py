@@ -13,12 +13,12 @@ from splitembed.arrays import NO_ROW, as_read_only
 from splitembed.errors import NoMatchWarning, SplitError, shortened
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.matching.match import Candidates, find_candidates
-from splitembed.split.checks import index_of
 from splitembed.split.frozen_rows import joined, own_rows
 from splitembed.split.protocol import Ids, Mask, Remap, Rows, Split
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.source import with_options
 from splitembed.vocabulary import Vocabulary, read_vocabulary, resolve_ids
+from splitembed.words import first_indices
 
 AnySplit = TypeVar("AnySplit", bound=Split)
 # Initializers that read the known rows, which need not be loaded for the others.
@@ -167,7 +167,7 @@ def _chosen(split: Split, new: Vocabulary, trainable_tokens: Any) -> Mask:
     first, total = split.num_tokens, split.num_tokens + new.num_tokens
 
     def index() -> dict[str, int]:
-        return {**split.index, **{token: first + number for token, number in index_of(new.tokens).items()}}
+        return {**split.index, **{token: first + number for token, number in first_indices(new.tokens).items()}}
 
     ids = resolve_ids(trainable_tokens, total, index if new.has_strings else None)
     if (ids < first).any():

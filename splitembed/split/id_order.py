@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.split.protocol import Split
-from splitembed.tables import decode_rows
+
+# numbers that are checked at once
+_BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,11 @@ class Order:
         chosen: int32 `(num_chosen,)`, ascending ids below `num_frozen` that have a trainable row.
         rows: int32 `(num_chosen + num_new,)`, the trainable row of each chosen id, then of each id beyond the table.
         in_row_order: whether `rows` are all trainable rows in their order, each once.
-        is_finite: whether the frozen rows that the chosen ids no longer use are all finite.
     """
 
     chosen: NDArray[np.int32]
     rows: NDArray[np.int32]
     in_row_order: bool
-    is_finite: bool
 
     @property
     def num_chosen(self) -> int:
@@ -60,5 +60,20 @@ def order_of(split: Split) -> Order | None:
         return None
     chosen = np.flatnonzero(is_chosen).astype(np.int32)
     rows = ~np.concatenate([own[chosen], new])
-    before = decode_rows(split.frozen[chosen], None if split.scale is None else split.scale[chosen])
-    return Order(chosen, rows, np.array_equal(rows, np.arange(split.num_trainable)), bool(np.isfinite(before).all()))
+    return Order(chosen, rows, np.array_equal(rows, np.arange(split.num_trainable)))
+
+
+def unused_rows_are_finite(split: Split) -> bool:
+    """Return whether all frozen rows without a token are finite: any other number times a gradient of zero is NaN.
+
+    >>> from splitembed import SplitTable
+    >>> unused_rows_are_finite(SplitTable([[np.nan], [2.0]], [1], []))
+    False
+    """
+    if split.storage.only_finite:
+        return True
+    is_unused = np.ones(split.num_frozen, bool)
+    is_unused[split.remap[split.remap >= 0]] = False
+    unused, length = np.flatnonzero(is_unused), max(1, _BLOCK // split.dim)
+    blocks = (split.frozen[unused[start : start + length]] for start in range(0, len(unused), length))
+    return all(np.isfinite(split.storage.decode(block, None)).all() for block in blocks)

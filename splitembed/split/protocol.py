@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed.tables import FrozenTable
+from splitembed.tables.storage import Storage
 from splitembed.words import Words
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Split(Protocol):
     def scale(self) -> Rows | None: ...
     @property
     def frozen_dtype(self) -> str: ...
+    @property
+    def storage(self) -> Storage: ...
     @property
     def trainable(self) -> Rows: ...
     @property

@@ -21,7 +21,7 @@ from splitembed.split.grow import grow
 from splitembed.split.new_vectors import VectorChange, with_frozen
 from splitembed.tables.storage import Storage, storage_of
 from splitembed.vocabulary import resolve_ids
-from splitembed.words import Words
+from splitembed.words import Words, first_indices
 
 # Cached properties, each with the part of a split that it is computed from.
 _CACHED = {
@@ -124,7 +124,7 @@ class SplitTable:
             UnknownTokenError: a token outside the vocabulary.
         """
         rows = checks.as_float32("matrix", matrix)
-        index = None if vocabulary is None else checks.index_of(vocabulary)
+        index = None if vocabulary is None else first_indices(vocabulary)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
@@ -246,7 +246,7 @@ class SplitTable:
     @cached_property
     def index(self) -> dict[str, int]:
         """Token to id; for duplicates the first id; empty where ids have no strings."""
-        return checks.index_of(self._vocabulary or [])
+        return first_indices(self._vocabulary or [])
 
     def name_of(self, token_id: Any) -> str:
         """Return a description of an id for messages.
@@ -608,3 +608,23 @@ class SplitTable:
     def __repr__(self) -> str:
         sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")
         return f"SplitTable({', '.join(f'{name}={getattr(self, name)}' for name in sizes)})"
+
+
+def split_of(split_or_layer: Any, name: str) -> SplitTable:
+    """Return a split, or that of a layer with its rows as trained so far.
+
+    Args:
+        split_or_layer: a `SplitTable`, or a layer that has one.
+        name: name of the argument, for the message.
+
+    Raises:
+        SplitError: neither of them.
+    """
+    is_layer = not isinstance(split_or_layer, SplitTable) and hasattr(split_or_layer, "to_split")
+    split = split_or_layer.to_split() if is_layer else split_or_layer
+    if isinstance(split, SplitTable):
+        return split
+    raise SplitError(
+        f"`{name}` must be a SplitTable, or a layer that has one. Received: {split_or_layer!r} (of type "
+        f"{type(split_or_layer).__name__})."
+    )

@@ -14,6 +14,7 @@ from splitembed.arrays import NO_ROW, as_read_only
 from splitembed.errors import SplitError
 from splitembed.split.frozen_rows import Stored, joined, own_rows, used_rows, without_unused
 from splitembed.split.protocol import Ids, Mask, Rows, Split
+from splitembed.tables.storage import Storage
 from splitembed.vocabulary import UNKNOWN_TOKEN
 
 AnySplit = TypeVar("AnySplit", bound=Split)
@@ -97,21 +98,21 @@ def _stored_exactly(split: Split, rows: Rows, ids: Ids) -> Stored:
     """Return rows in the precision of the split's frozen rows, unless that changes a bit; `ids` names the rows."""
     try:
         stored = tables.encode_rows(rows, split.frozen_dtype)
-        if _same_bits(tables.decode_rows(*stored), rows):
+        if _same_bits(split.storage.decode(*stored), rows):
             return stored
     # A number is out of range; its row is found below.
     except SplitError:
         pass
-    inexact = next(token_id for token_id, row in zip(ids, rows, strict=True) if not _is_exact(row, split.frozen_dtype))
+    inexact = next(token_id for token_id, row in zip(ids, rows, strict=True) if not _is_exact(row, split.storage))
     raise SplitError(
         f"The row of {split.name_of(inexact)} cannot join the frozen rows: {split.frozen_dtype} does not hold it "
         f'exactly. Call compact() and with_frozen_dtype("float32") first.'
     )
 
 
-def _is_exact(row: Rows, dtype: str) -> bool:
+def _is_exact(row: Rows, storage: Storage) -> bool:
     try:
-        return _same_bits(tables.decode_rows(*tables.encode_rows(row[None], dtype)), row[None])
+        return _same_bits(storage.decode(*tables.encode_rows(row[None], storage.name)), row[None])
     except SplitError:
         return False
 

@@ -96,7 +96,7 @@ from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows, 
 from splitembed.tables.pairing import check_pair, open_pair
 from splitembed.tables.read_frozen import FrozenTable, open_frozen
 from splitembed.tables.read_trainable import TrainableTable, open_trainable
-from splitembed.tables.storage import decode_rows, dtype_name, encode_rows
+from splitembed.tables.storage import encode_rows
 from splitembed.tables.stream_frozen import FrozenWriter
 from splitembed.tables.write_frozen import write_frozen
 from splitembed.tables.write_trainable import write_trainable
@@ -110,8 +110,6 @@ __all__ = [
     "FrozenWriter",
     "TrainableTable",
     "check_pair",
-    "decode_rows",
-    "dtype_name",
     "encode_rows",
     "find_frozen",
     "fingerprint_remap",

@@ -6,7 +6,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from splitembed.errors import SplitError, TableFormatError
+from splitembed.errors import SplitError, TableFormatError, shortened
 
 PathLike = str | os.PathLike[str]
 
@@ -26,7 +26,7 @@ def check_format(file: h5py.File, format_name: str) -> None:
     """Refuse a file of another format, or of a newer version."""
     found = text_or_other(file, "format")
     if not isinstance(found, str) or found not in OPENERS:
-        names = ", ".join(list(file)[:5]) or "nothing"
+        names = shortened(list(file), 5, str) or "nothing"
         raise TableFormatError(
             f"{file.filename} is an HDF5 file of another format: its attribute `format` is {found!r}, its top level "
             f"holds {names}; expected the format {format_name!r}, as splitembed writes it."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.tables.storage import dtype_name
+from splitembed.tables.storage import storage_of
 from splitembed.words import Packed, pack_words
 
 # Large enough to hash and copy at full speed, and small compared with a table.
@@ -93,7 +93,7 @@ def fingerprint_rows(vectors: Any, scale: Any = None) -> str:
     fingerprint.add_in_blocks(vectors)
     if scale is not None:
         fingerprint.add_in_blocks(scale)
-    return fingerprint.finish(describe_rows(dtype_name(vectors.dtype), *vectors.shape))
+    return fingerprint.finish(describe_rows(storage_of(vectors.dtype).name, *vectors.shape))
 
 
 def fingerprint_words(words: Iterable[str]) -> str:

@@ -57,6 +57,10 @@ class Storage:
 
     >>> STORAGES["int8"].num_bytes, STORAGES["int8"].table_bytes(num_rows=10, dim=50)
     (1, 540)
+    >>> STORAGES["int8"].decode(np.array([[2, 4]], np.int8), np.array([0.5], np.float32)).tolist()
+    [[1.0, 2.0]]
+
+    Layers read rows as numbers of the dtype `name`, cast them to float32, and multiply them by the scale.
 
     Args:
         name: as users name it, and as Keras names the dtype of a weight that holds such rows.
@@ -139,15 +143,6 @@ def storage_of(dtype: DTypeLike) -> Storage:
     raise SplitError(f"Rows cannot be stored as {native}. Convert them to one of {', '.join(STORAGES)}.")
 
 
-def dtype_name(dtype: DTypeLike) -> str:
-    """Return the name of the storage of rows in an array of this NumPy dtype.
-
-    >>> dtype_name(np.uint16)
-    'bfloat16'
-    """
-    return storage_of(dtype).name
-
-
 def encode_rows(rows: NDArray[Any], dtype: str, first_row: int = 0) -> Stored:
     """Round rows to the precision in which they are stored.
 
@@ -179,21 +174,3 @@ def encode_rows(rows: NDArray[Any], dtype: str, first_row: int = 0) -> Stored:
             "Store float32, or fix the row."
         )
     return stored, scale
-
-
-def decode_rows(stored: NDArray[Any], scale: Scale | None = None) -> Rows:
-    """Widen stored rows to float32, exactly.
-
-    >>> decode_rows(np.array([[2, 4]], np.int8), np.array([0.5], np.float32)).tolist()
-    [[1.0, 2.0]]
-    >>> decode_rows(np.array([[0x3FC0]], np.uint16)).tolist()
-    [[1.5]]
-
-    Args:
-        stored: `(..., dim)`, in the NumPy dtype of a storage.
-        scale: float32 `(...,)` if the storage has one.
-
-    Returns:
-        float32 `(..., dim)`; `stored` itself if it is float32.
-    """
-    return storage_of(stored.dtype).decode(stored, scale)

@@ -1,9 +1,7 @@
-"""Sources that cannot be read here: formats that are recognised but not supported, and libraries that are missing."""
+"""Formats that are recognised, but not supported."""
 
-import importlib
 import re
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 from splitembed.errors import VectorFormatError
@@ -105,31 +103,3 @@ def refusal(path: str, foreign: Foreign) -> VectorFormatError:
         f"{path}: found {foreign.name}; expected text (GloVe, word2vec, fastText .vec), word2vec binary or fastText "
         f".bin. {foreign.advice}"
     )
-
-
-def load_library(name: str, source: str, extra: str) -> ModuleType:
-    """Import a library that comes with an extra.
-
-    >>> load_library("json", "words.json", "example").__name__
-    'json'
-
-    Args:
-        name: name of the module.
-        source: name of the source that needs it, for the message.
-        extra: the extra of splitembed that installs it.
-
-    Returns:
-        The module.
-
-    Raises:
-        ImportError: the library is not installed. The message names the source, the library and the extra.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise ImportError(
-            f"{source} is read with the library {library}, which is not installed ({error}). Run "
-            f'`pip install "splitembed[{extra}]"`.',
-            name=library,
-        ) from error

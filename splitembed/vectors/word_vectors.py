@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed.arrays import aligned_empty, as_read_only
+from splitembed.arrays import NO_ROW, aligned_empty, as_read_only
 from splitembed.tables import FrozenTable
 
 
@@ -83,9 +83,9 @@ class WordVectors:
         return taken
 
     def rows(self, words: ArrayLike) -> NDArray[np.int64]:
-        """Return the row numbers of words, given by their indices; -1, for no word, stays -1."""
+        """Return the row numbers of words, given by their indices; `NO_ROW` for no word stays."""
         indices = np.asarray(words, np.int64)
-        return indices if self.row_of is None else np.where(indices < 0, -1, self.row_of[indices])
+        return indices if self.row_of is None else np.where(indices < 0, NO_ROW, self.row_of[indices])
 
     @property
     def num_rows(self) -> int:

@@ -22,7 +22,7 @@ def check_ids(ids: NDArray[Any], num_tokens: int) -> None:
     """Refuse ids outside the vocabulary.
 
     Args:
-        ids: integers of any shape and width.
+        ids: whole numbers of any shape and width.
         num_tokens: number of ids.
 
     Raises:
@@ -30,7 +30,7 @@ def check_ids(ids: NDArray[Any], num_tokens: int) -> None:
     """
     outside = (ids < 0) | (ids >= num_tokens)
     if outside.any():
-        raise TokenIdError(out_of_range(ids[outside][0], num_tokens))
+        raise TokenIdError(out_of_range(int(ids[outside][0]), num_tokens))
 
 
 def resolve_ids(

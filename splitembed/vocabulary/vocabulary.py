@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.vocabulary.selections import resolve_ids
+from splitembed.words import first_indices
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,9 +57,9 @@ class Vocabulary:
     @cached_property
     def index(self) -> dict[str, int]:
         """The id of each token: of ids with the same token the first ordinary one, else the first reserved one."""
-        backwards = range(self.num_tokens - 1, -1, -1)
-        index = dict(zip(reversed(self.tokens), backwards, strict=True))
+        index = first_indices(self.tokens)
         if len(index) < self.num_tokens:
+            backwards = range(self.num_tokens - 1, -1, -1)
             index.update((self.tokens[token_id], token_id) for token_id in backwards if token_id not in self.reserved)
         return index
 

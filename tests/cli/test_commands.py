@@ -156,7 +156,7 @@ def test_reading_options_reach_the_reader(folder, command):
 
 
 def test_a_missing_library_is_one_line_with_the_command_to_install_it(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
     output = run("coverage", "vocabulary.txt", "vectors.txt", "--suggest", code=1)
     assert output.startswith("Error: ") and 'pip install "splitembed[suggestions]"' in output
 

@@ -84,7 +84,7 @@ def test_suggestions_for_a_tokenizer_use_its_spellings():
 
 
 def test_a_missing_rapidfuzz_is_found_before_reading(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
     with pytest.raises(ImportError, match="rapidfuzz"):
         report_coverage(["the"], tmp_path / "is not there", suggest=True)
 

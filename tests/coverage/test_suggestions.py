@@ -90,6 +90,6 @@ def test_the_nearest_word_is_that_of_a_plain_search_for_any_block_size(tokens, w
 
 
 def test_a_missing_rapidfuzz_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
-    with pytest.raises(ImportError, match=r'rapidfuzz, which is missing: pip install "splitembed\[suggestions\]"'):
+    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
+    with pytest.raises(ImportError, match=r'needs the library rapidfuzz, .*pip install "splitembed\[suggestions\]"'):
         suggest_words(["teh"], ["the"])

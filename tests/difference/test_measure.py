@@ -114,7 +114,7 @@ def test_invalid_arguments_are_refused(before):
     for options in ({"top": -1}, {"nearest": -1}):
         with pytest.raises(SplitError, match="must be 0 or more"):
             diff(before, before, **options)
-    with pytest.raises(SplitError, match="must be splits, or layers that have one. Received: ndarray"):
+    with pytest.raises(SplitError, match="`after` must be a SplitTable, or a layer that has one"):
         diff(before, MATRIX)
 
 

@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 from keras import ops
 
 import splitembed.layers.logits
-from splitembed.layers.logits import Dtypes, logits_of
+from splitembed.layers.logits import Dtypes, _is_multiplied_as_stored, logits_of
 from splitembed.layers.reversible import SplitReversibleEmbedding
+from splitembed.layers.transposed import TransposedEmbedding
 from splitembed.split.table import SplitTable
 from tests.helpers.differentiate import BACKEND, gradients, numpy
 from tests.helpers.languages import LAYER, TOLERANCE, Tied, Twin, assert_steps_are_equal, make_split_in_order, rows
@@ -195,6 +196,42 @@ def test_any_split_in_order_is_numpy_s(split, num_states):
     for token_id in split.trainable_ids:  # tokens that share a row add up
         expected[~split.remap[token_id]] += upstream[:, token_id] @ states
     np.testing.assert_allclose(to_rows, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_table_in_any_order_is_multiplied_as_it_is_stored(compiled, transposed):
+    """Two tokens share a frozen row, two share a trainable one, and a row that is not finite has no token."""
+    frozen, trainable, remap = rows(7, 4), rows(3, 4, seed=1), [4, ~2, 0, 4, ~0, ~2, 6, 1]
+    frozen[5] = np.nan
+    kind = TransposedEmbedding if transposed else SplitReversibleEmbedding
+    states, upstream = rows(2, 3, 4, seed=2), ops.convert_to_tensor(rows(2, 3, 8, seed=3))
+    found = []
+    for of_unused in (np.nan, 0):
+        frozen[5] = of_unused
+        layer = kind(SplitTable.from_arrays(frozen, remap, trainable))
+        layer.build()
+        tables, split = layer._constants, layer.to_split()
+        assert _is_multiplied_as_stored(tables, FLOAT32) == (of_unused == 0)
+
+        def total(states, trainable, tables=tables, split=split):
+            return ops.sum(logits_of(states, trainable, tables, split, FLOAT32) * upstream)
+
+        logits = logits_of(ops.convert_to_tensor(states), ops.convert_to_tensor(trainable), tables, split, FLOAT32)
+        found.append([numpy(logits), *gradients(total, states, trainable, compiled=compiled)])
+    np.testing.assert_allclose(found[1][0], states @ split.combine().T, rtol=0, atol=TOLERANCE)
+    for as_stored, in_blocks in zip(*found, strict=True):
+        np.testing.assert_allclose(as_stored, in_blocks, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("num_frozen", "dtype", "expected"), [(8, "float32", True), (9, "float32", False), (8, "float16", False)]
+)
+def test_tables_of_many_rows_and_tables_that_are_widened_are_read_in_blocks(num_frozen, dtype, expected):
+    split = SplitTable.from_arrays(rows(num_frozen, 4), [3, 2, 1, 0], np.zeros((0, 4))).with_frozen_dtype(dtype)
+    layer = SplitReversibleEmbedding(split)
+    layer.build()
+    assert _is_multiplied_as_stored(layer._constants, FLOAT32) == expected
 
 
 @pytest.fixture(params=["few", "many"])

@@ -139,7 +139,7 @@ def test_a_shared_frozen_table_and_a_trained_one_predict_the_same(tmp_path):
 @pytest.mark.parametrize("export", [to_dense, lambda given: save_trainable("never.h5", given)])
 @pytest.mark.parametrize("given", [np.ones((2, 3)), None, keras.layers.Embedding(2, 3)])
 def test_anything_else_is_refused(export, given):
-    message = rf"(?s)A SplitTable or a SplitEmbedding is needed.*of type {type(given).__name__}"
+    message = rf"(?s)must be a SplitTable, or a layer that has one.*of type {type(given).__name__}"
     with pytest.raises(SplitError, match=message):
         export(given)
 

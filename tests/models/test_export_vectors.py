@@ -206,7 +206,7 @@ def test_other_sources_and_formats_are_refused(tmp_path):
     for source in (SplitTable.from_matrix([[1.0]], []), SplitEmbedding(SplitTable.from_matrix([[1.0]], []))):
         with pytest.raises(SplitError, match="has no words to write with its rows"):
             export_vectors(tmp_path / "v", source)
-    with pytest.raises(SplitError, match="A SplitTable or a SplitEmbedding is needed"):
+    with pytest.raises(SplitError, match="`source` must be a SplitTable, or a layer that has one"):
         export_vectors(tmp_path / "v", np.ones((2, 3)))
     with pytest.raises(
         VectorFormatError, match=r"`format` must be one of glove, word2vec, word2vec-binary\. Received: 'bin'"

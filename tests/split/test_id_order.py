@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from splitembed.split.id_order import order_of
+from splitembed.split import id_order
+from splitembed.split.id_order import order_of, unused_rows_are_finite
 from splitembed.split.table import SplitTable
 from tests.helpers.strategies import splits
 
@@ -27,7 +28,7 @@ def test_trainable_rows_of_a_table_in_id_order(remap, chosen, rows, in_row_order
     order = order_of(make(3, remap))
     assert (order.chosen.tolist(), order.rows.tolist()) == (chosen, rows)
     assert (order.num_chosen, order.num_new) == (len(chosen), len(rows) - len(chosen))
-    assert (order.in_row_order, order.is_finite) == (in_row_order, True)
+    assert order.in_row_order == in_row_order
 
 
 @pytest.mark.parametrize(
@@ -46,12 +47,14 @@ def test_other_orders_return_none(split):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-def test_infinite_rows_are_recorded(dtype):
+def test_rows_without_a_token_are_checked_block_by_block(dtype, monkeypatch):
+    monkeypatch.setattr(id_order, "_BLOCK", 2)
     frozen = np.ones((3, 2), np.float32)
     frozen[1, 0] = 1 if dtype == "int8" else np.inf
-    stored = SplitTable.from_arrays(frozen, [0, 1, 2], np.zeros((0, 2))).with_frozen_dtype(dtype)
-    assert order_of(stored.thaw([0, 2])).is_finite
-    assert order_of(stored.thaw([1])).is_finite == (dtype == "int8")
+    stored = SplitTable.from_arrays(frozen, [2, 1, 0], np.zeros((0, 2))).with_frozen_dtype(dtype)
+    assert unused_rows_are_finite(stored)
+    assert unused_rows_are_finite(stored.thaw([0, 2]))
+    assert unused_rows_are_finite(stored.thaw([0, 1])) == (dtype == "int8")
 
 
 @given(splits())

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from splitembed import SplitTable
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
 from splitembed.split.frozen_rows import number_rows
+from splitembed.split.table import split_of
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -205,3 +207,11 @@ def test_an_id_is_named_by_its_token_where_it_has_one():
     split = SplitTable.from_arrays(MATRIX, [0, 1], np.empty((0, 3)), vocabulary=["the", "the"])
     assert split.name_of(np.int64(1)) == "token 'the' (id 1)" and split.index == {"the": 0}
     assert SplitTable.from_arrays(MATRIX, [0], np.empty((0, 3))).name_of(0) == "id 0"
+
+
+def test_the_split_of_a_layer_is_found():
+    split = SplitTable.from_matrix(MATRIX, [1])
+    layer = SimpleNamespace(to_split=lambda: split)
+    assert split_of(split, "source") is split_of(layer, "source") is split
+    with pytest.raises(SplitError, match="`source` must be a SplitTable, or a layer that has one. Received: 'usr' "):
+        split_of("usr", "source")

@@ -5,20 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed import SplitTable
+from splitembed import SplitReversibleEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.tables import FrozenWriter, fingerprint_rows, open_frozen, write_frozen
 from splitembed.tables.storage import (
     STORAGES,
     Storage,
-    decode_rows,
-    dtype_name,
     encode_rows,
     storage_named,
     storage_of,
 )
 from tests.helpers.bits import same_bits
 from tests.helpers.odd_words import float32_rows
+
+
+def decode_rows(stored, scale=None):
+    return storage_of(stored.dtype).decode(stored, scale)
+
 
 # Half a unit in the last place, relative.
 SPACING = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}
@@ -31,7 +34,7 @@ finite_rows = float32_rows(st.integers(1, 4), st.integers(1, 4)).map(
 def test_floats_are_rounded_to_the_nearest(rows, dtype):
     stored, scale = encode_rows(rows, dtype)
     assert scale is None
-    assert dtype_name(stored.dtype) == dtype
+    assert storage_of(stored.dtype).name == dtype
     # Half the smallest subnormal number.
     smallest = 2.0**-25 if dtype == "float16" else 2.0**-134
     error = np.abs(decode_rows(stored).astype(np.float64) - rows)
@@ -112,30 +115,32 @@ def test_stored_rows_are_read_from_a_file(tmp_path, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8, np.complex64, object, "U3"])
 def test_other_dtypes_are_refused(dtype):
     with pytest.raises(SplitError, match="cannot be stored as .* one of float32, float16, bfloat16, int8"):
-        dtype_name(dtype)
+        storage_of(dtype)
 
 
 def test_a_new_storage_is_one_entry(tmp_path, monkeypatch):
-    """A storage of steps of 1/100 works in files and splits once it is registered."""
+    """A storage of steps of 1/128 works in files, splits and layers once it is registered."""
     steps = Storage(
-        "steps",
+        "int16",
         np.dtype(np.int16),
-        lambda rows: (np.rint(rows * np.float32(100)).astype(np.int16), None),
-        lambda stored, scale: stored.astype(np.float32) / np.float32(100),
+        lambda rows: (np.rint(rows * np.float32(128)).astype(np.int16), np.full(len(rows), 1 / 128, np.float32)),
+        lambda stored, scale: stored.astype(np.float32) * scale[..., None],
+        has_scale=True,
         only_finite=True,
     )
-    monkeypatch.setitem(STORAGES, "steps", steps)
-    split = SplitTable.from_matrix([[0.25, 1.0], [0.5, 0.75], [2.0, 3.0]], [1]).with_frozen_dtype("steps")
-    assert (split.frozen_dtype, split.frozen.dtype, split.storage.table_bytes(2, 2)) == ("steps", np.int16, 8)
+    monkeypatch.setitem(STORAGES, "int16", steps)
+    rows = [[0.25, 1.0], [0.5, 0.75], [2.0, 3.0]]
+    split = SplitTable.from_matrix(rows, [1]).with_frozen_dtype("int16")
+    assert (split.frozen_dtype, split.frozen.dtype, split.storage.table_bytes(2, 2)) == ("int16", np.int16, 16)
     split.save(tmp_path)
     opened = SplitTable.open(tmp_path, verify=True).freeze([1])
-    assert opened.frozen_dtype == "steps" and opened.lookup([0, 1, 2]).tolist() == [
-        [0.25, 1.0],
-        [0.5, 0.75],
-        [2.0, 3.0],
-    ]
-    with pytest.raises(SplitError, match="which steps cannot hold"):
-        encode_rows(np.array([[np.nan]], np.float32), "steps")
+    assert opened.frozen_dtype == "int16" and opened.lookup([0, 1, 2]).tolist() == rows
+    layer = SplitReversibleEmbedding(opened.thaw([0]))
+    assert np.asarray(layer(np.array([2, 1, 0]))).tolist() == rows[::-1]
+    assert np.asarray(layer(np.eye(2, dtype=np.float32), reverse=True)).T.tolist() == rows
+    assert "frozen              3              6             24  int16" in layer.summary()
+    with pytest.raises(SplitError, match="which int16 cannot hold"):
+        encode_rows(np.array([[np.nan]], np.float32), "int16")
 
 
 @pytest.mark.parametrize("storage", STORAGES.values(), ids=lambda storage: storage.name)

@@ -114,5 +114,5 @@ def test_keyed_vectors_as_gensim_saves_them(tmp_path, separately, name):
 def test_the_library_is_named_where_it_is_missing(monkeypatch):
     for name in ("gensim.models", "gensim"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"old_keyedvectors_320\.dat is read with .*gensim.*splitembed\[gensim\]"):
+    with pytest.raises(ImportError, match=r"old_keyedvectors_320\.dat needs .*gensim.*splitembed\[gensim\]"):
         read_vectors(DATA / "old_keyedvectors_320.dat", allow_pickle=True)

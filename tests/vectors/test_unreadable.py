@@ -4,7 +4,6 @@ import io
 import json
 import pickle
 import sqlite3
-import sys
 import tarfile
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
-from splitembed.vectors.unreadable import load_library
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
 
 
@@ -136,15 +134,3 @@ def test_a_real_database_is_named(tmp_path):
 def test_a_word_that_a_format_begins_with_is_a_word(write, word):
     path = write(f"{word} 0.1 0.2\n<html> 0.3 0.4\n".encode() if word != "<html>" else b"<html> 0.1 0.2\n")
     assert word in read_vectors(path).words
-
-
-def test_a_missing_library_is_named_with_its_extra(monkeypatch):
-    for name in ("gensim", "gensim.models"):
-        monkeypatch.setitem(sys.modules, name, None)
-    message = r'^v\.kv is read with the library gensim, which is not installed .*`pip install "splitembed\[g\]"`'
-    with pytest.raises(ImportError, match=message):
-        load_library("gensim.models", "v.kv", "g")
-
-
-def test_an_installed_library_is_imported():
-    assert load_library("os.path", "v", "g").basename("a/b") == "b"

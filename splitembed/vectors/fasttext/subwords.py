@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError, VectorFormatError
 from splitembed.vectors.fasttext.header import is_fasttext
 from splitembed.vectors.fasttext.model import Model
@@ -80,7 +81,7 @@ class SubwordVectors:
             found = model.find_words(frozenset(raw))
             # Of duplicate words the first row is used.
             row_of = dict(zip(reversed(found.raw), reversed(found.rows.tolist()), strict=True))
-            own_rows = np.array([row_of.get(word, -1) for word in raw], np.int64)
+            own_rows = np.array([row_of.get(word, NO_ROW) for word in raw], np.int64)
             rows = np.empty((0, self.dim), np.float32)
             start = 0
             for means in model.iter_means(raw, own_rows):

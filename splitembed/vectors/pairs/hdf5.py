@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import VectorFormatError, VocabularyError
+from splitembed.errors import VectorFormatError, VocabularyError, shortened
 from splitembed.tables.atomic_files import HDF5_ERRORS
 from splitembed.vectors.open_request import WORDS_APART, OpenRequest
 from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
@@ -163,8 +163,7 @@ def _listing(file: h5py.File) -> str:
             datasets.append(f"{name!r} {found.shape} {found.dtype}")
 
     file.visititems(add)
-    more = f" and {len(datasets) - _MOST_LISTED} more" if len(datasets) > _MOST_LISTED else ""
-    return f"It holds {', '.join(datasets[:_MOST_LISTED]) or 'no datasets'}{more}."
+    return f"It holds {shortened(datasets, _MOST_LISTED, str) or 'no datasets'}."
 
 
 def _damaged(name: str, error: Exception) -> VectorFormatError:

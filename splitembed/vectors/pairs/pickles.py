@@ -8,9 +8,8 @@ import pickle
 import re
 from typing import Any
 
-from splitembed.errors import VectorFormatError
+from splitembed.errors import VectorFormatError, load_library
 from splitembed.vectors.open_request import OpenRequest
-from splitembed.vectors.unreadable import load_library
 
 # Protocols 2 to 5; for older protocols, a class of copyreg, gensim or numpy, or a dict, list or tuple.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]|c(copy_reg|gensim|numpy)[\w.]*\n\w+\n|\((dp|lp)?\d*\n")

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import VectorFormatError
+from splitembed.errors import VectorFormatError, load_library
 from splitembed.vectors.open_request import WORDS_APART, OpenRequest
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import WeightedRows, check_rows
 from splitembed.vectors.pairs.word_lists import as_word_list
-from splitembed.vectors.unreadable import load_library
 
 EMBEDDINGS = ("embeddings", "embedding.weight")
 TENSORS, TOKENIZER = "model.safetensors", "tokenizer.json"

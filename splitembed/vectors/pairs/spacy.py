@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import VectorFormatError
+from splitembed.errors import VectorFormatError, load_library
 from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.spacy_keys import SYMBOLS, keys_of
 from splitembed.vectors.read_checks import ReadChecks
-from splitembed.vectors.unreadable import load_library
 
 ROWS, KEYS, OLD_KEYS, STRINGS, SETTINGS = "vectors", "key2row", "keys", "strings.json", "vectors.cfg"
 NO_STRING = "keys whose string is not in strings.json, left out"

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from splitembed.vectors.unreadable import load_library
+from splitembed.errors import load_library
 
 BUFFER_BYTES = 1 << 17
 # The most bytes of output at once.

@@ -62,7 +62,7 @@ def test_bfloat16_needs_nothing_that_is_imported_before(tmp_path, monkeypatch):
     code += "print(read_vectors((range(3), sys.argv[1])).vectors.tolist())"
     assert run_fresh(code, path).strip() == str(MATRIX.tolist())
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    with pytest.raises(ImportError, match=r"v\.safetensors is read with .* ml_dtypes.*\"splitembed\[safetensors\]\""):
+    with pytest.raises(ImportError, match=r"v\.safetensors needs the library ml_dtypes.*\"splitembed\[safetensors\]\""):
         read_vectors((WORDS, path))
 
 
@@ -157,5 +157,5 @@ def test_N3_values_that_are_not_finite(tmp_path):
 def test_the_library_is_named_where_it_is_missing(tmp_path, monkeypatch):
     folder = save_folder(tmp_path / "model", {"embeddings": ROWS})
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(ImportError, match=r"model\.safetensors is read with .*\"splitembed\[safetensors\]\""):
+    with pytest.raises(ImportError, match=r"model\.safetensors needs .*\"splitembed\[safetensors\]\""):
         read_vectors(folder)

@@ -143,7 +143,7 @@ def test_damaged_files_are_named(tmp_path, name, content, message):
 
 def test_the_library_is_named_where_it_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "msgpack", None)
-    with pytest.raises(ImportError, match=r"key2row is read with .* msgpack.*\"splitembed\[spacy\]\""):
+    with pytest.raises(ImportError, match=r"key2row needs .* msgpack.*\"splitembed\[spacy\]\""):
         read_vectors(save_folder(tmp_path / "vocab"))
 
 

@@ -84,7 +84,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, write, pack):
     for name in ("zstandard", "compression.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     path = write(pack(zstandard.compress(b"the 1 2\n")))
-    with pytest.raises(ImportError, match=rf'{path}.* is read with the library zstandard, .* "splitembed\[zstd\]"'):
+    with pytest.raises(ImportError, match=rf'{path}.* needs the library zstandard, .* "splitembed\[zstd\]"'):
         read_vectors(path)
 
 
