@@ -215,12 +215,6 @@ def same_weights(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) 
         assert now.dtype == value.dtype and now.tobytes() == value.tobytes(), path
 
 
-def same_bits(found: Iterable[np.ndarray], expected: Iterable[np.ndarray]) -> None:
-    for now, before in zip(found, expected, strict=True):
-        assert (now.dtype, now.shape) == (before.dtype, before.shape)
-        assert now.tobytes() == before.tobytes(), f"differ by {np.abs(np.float64(now) - np.float64(before)).max()}"
-
-
 def old_columns(logits: Iterable[np.ndarray]) -> list[np.ndarray]:
     return [np.ascontiguousarray(each[..., :NUM_TOKENS]) for each in logits]
 

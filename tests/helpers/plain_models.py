@@ -293,12 +293,6 @@ def outputs_of(model: Any, ids: np.ndarray | None = None) -> list[np.ndarray]:
     return [numpy(model(ops.convert_to_tensor(inputs))), model.predict(inputs, verbose=0)]
 
 
-def same_bits(found: Iterable[Any], expected: Iterable[Any]) -> None:
-    for now, before in zip(found, expected, strict=True):
-        assert (now.dtype, now.shape) == (before.dtype, before.shape)
-        assert now.tobytes() == before.tobytes(), f"differ by {np.abs(np.float64(now) - np.float64(before)).max()}"
-
-
 def compiled(model: Any, optimizer: Any = "sgd", **options: Any) -> Any:
     """Compile without XLA, which takes seconds."""
     model.compile(optimizer, **{"loss": "mse", "jit_compile": False, **options})

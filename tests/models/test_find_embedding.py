@@ -10,6 +10,7 @@ from splitembed import SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.models.find_embedding import find_embedding, layers_in
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 BY_ITSELF = [name for name in pm.MODELS if name != "positions"]
@@ -168,14 +169,14 @@ def test_a_quantized_embedding_is_refused(mode):
     before = pm.outputs_of(model)
     with pytest.raises(SplitError, match=rf"is quantized \({mode}\). Split the model first, then quantize"):
         se.split_embedding(model, [1])
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
 
 
 def test_other_layers_may_be_quantized():
     model = pm.make_model("functional")
     model.layers[-1].quantize("int8")
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
 
 
 def test_an_embedding_with_lora_is_refused_until_it_is_merged(tmp_path):
@@ -195,7 +196,7 @@ def test_lora_on_other_layers_keeps_training():
     model = pm.make_model("functional")
     model.layers[-1].enable_lora(2)
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
     # the split's rows, two factors of LoRA, the bias
     assert len(model.trainable_weights) == 4
 
@@ -236,7 +237,7 @@ class OfAnotherName(layers.Embedding):
 def test_a_subclass_without_overrides_is_split():
     model = pm.shake(pm.functional(pm.embedding(kind=OfAnotherName)))
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
 
 
 # Among split layers

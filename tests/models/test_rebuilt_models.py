@@ -15,6 +15,7 @@ from splitembed.errors import FingerprintError, SplitError
 from splitembed.layers.spec import LIVE
 from splitembed.models.rebuilt_models import REFUSED, config_holds
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
@@ -73,7 +74,7 @@ def test_a_rebuilt_model_refuses_before_a_file_is_touched(name, tmp_path):
     model.save(path)
     # "automatic" always makes the old number of rows
     if name != "automatic":
-        pm.same_bits([output_of(keras.models.load_model(path))], [output_of(model)])
+        all_same_bits([output_of(keras.models.load_model(path))], [output_of(model)])
 
 
 @pytest.mark.parametrize("name", REBUILT)
@@ -82,7 +83,7 @@ def test_a_rebuilt_model_is_restored_by_its_small_table(name, tmp_path):
     trained(model)
     se.save_trainable(tmp_path / "rows.h5", model)
     loaded = se.load_trainable(tmp_path / "rows.h5", pm.make_model(name))
-    pm.same_bits([output_of(loaded)], [output_of(model)])
+    all_same_bits([output_of(loaded)], [output_of(model)])
     assert shadowed(loaded) == {"save"}
 
 
@@ -100,7 +101,7 @@ def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
     outer.save_weights(tmp_path / "model.weights.h5")
     se.combine_embedding(outer)
     outer.save(tmp_path / "model.keras")
-    pm.same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
+    all_same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
 
 
 def test_the_refusal_goes_with_the_last_split_layer():
@@ -127,7 +128,7 @@ def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
     model.fit(IDS, pm.targets_of(), callbacks=[checkpoint], verbose=0)
     other = pm.split_of(pm.make_model(name))
     other.load_weights(tmp_path / "model.weights.h5")
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
 
 
 # Whole models
@@ -150,10 +151,10 @@ def test_a_saved_model_loads_with_the_same_outputs(name, saved, tmp_path):
     folder, expected = saved
     loaded = keras.models.load_model(folder / f"{name}.keras")
     assert isinstance(pm.embedding_of(loaded), SplitEmbedding)
-    pm.same_bits([output_of(loaded)], [expected[name]])
+    all_same_bits([output_of(loaded)], [expected[name]])
     loaded.save(tmp_path / "again.keras")
     again = keras.models.load_model(tmp_path / "again.keras")
-    pm.same_bits([output_of(again)], [expected[name]])
+    all_same_bits([output_of(again)], [expected[name]])
     se.combine_embedding(again)
     assert not pm.names_of_ours(again)
     # logits of new tokens are then a part of one product with the others
@@ -248,7 +249,7 @@ def test_two_split_layers_of_one_model():
     before = output_of_two(model)
     pm.split_of(model)
     se.split_embedding(model, [2], layer="others")
-    pm.same_bits([output_of_two(model)], [before])
+    all_same_bits([output_of_two(model)], [before])
     model.others.trainable_rows.assign(np.full((1, pm.DIM), 5, np.float32))
     changed = output_of_two(model)
     assert [type(each) for each in (model.plain, model.tokens, model.others)] == [
@@ -258,7 +259,7 @@ def test_two_split_layers_of_one_model():
     ]
     assert (model.tokens.num_trainable, model.others.num_trainable) == (len(pm.TRAINED), 1)
     se.combine_embedding(model)
-    pm.same_bits([output_of_two(model)], [changed])
+    all_same_bits([output_of_two(model)], [changed])
 
 
 def output_of_two(model):
@@ -279,7 +280,7 @@ def test_weights_load_onto_the_same_split(name, tmp_path):
     other = pm.split_of(pm.make_model(name))
     assert output_of(other).tobytes() != output_of(model).tobytes()
     other.load_weights(path)
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
 
 
 def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
@@ -288,7 +289,7 @@ def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
     split.save_weights(tmp_path / "split.weights.h5")
     with pytest.raises(ValueError, match=r"tokens|[Ll]ayer"):
         plain.load_weights(tmp_path / "split.weights.h5")
-    pm.same_bits([pm.rows_of(plain)], [pm.table()])
+    all_same_bits([pm.rows_of(plain)], [pm.table()])
     with pytest.raises((SplitError, ValueError), match="of a SplitEmbedding. Load them into"):
         split.load_weights(tmp_path / "plain.weights.h5")
     other = se.split_embedding(pm.make_model("functional"), [2], pm.NUM_NEW)
@@ -305,7 +306,7 @@ def test_a_checkpoint_is_restored(name, tmp_path):
     path = tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
     other = pm.split_of(pm.make_model(name))
     tf.train.Checkpoint(model=other).read(path).assert_existing_objects_matched()
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
     values = [np.prod(shape) for _, shape in tf.train.list_variables(path)]
     assert pm.NUM_TOKENS * pm.DIM not in values
     with pytest.raises(FingerprintError, match="belongs to another split"):
@@ -336,7 +337,7 @@ def test_a_clone_is_split_too(name):
     assert pm.embedding_of(clone) is not pm.embedding_of(model)
     assert not {id(each) for each in clone.weights} & {id(each) for each in model.weights}
     clone.set_weights(model.get_weights())
-    pm.same_bits([output_of(clone)], [output_of(model)])
+    all_same_bits([output_of(clone)], [output_of(model)])
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
@@ -344,10 +345,10 @@ def test_a_clone_is_split_too(name):
 def test_a_copy_shares_nothing_with_the_model(name, copied):
     model = trained(pm.make_model(name))
     again = copied(model)
-    pm.same_bits([output_of(again)], [output_of(model)])
+    all_same_bits([output_of(again)], [output_of(model)])
     before = output_of(model)
     pm.embedding_of(again).trainable_rows.assign(pm.table(len(pm.TRAINED), seed=30))
-    pm.same_bits([output_of(model)], [before])
+    all_same_bits([output_of(model)], [before])
     assert output_of(again).tobytes() != before.tobytes()
 
 

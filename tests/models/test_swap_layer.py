@@ -10,6 +10,7 @@ from splitembed import SplitEmbedding
 from splitembed.errors import SplitEmbedError, SplitError
 from splitembed.models.swap_layer import containers_of
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 
@@ -45,10 +46,10 @@ def test_a_layer_in_the_graphs_of_two_models_is_replaced_in_both():
     both = keras.Model(ids, [first(ids), second(ids)])
     before = pm.numpy(first(pm.ids_of()))
     pm.split_of(both)
-    pm.same_bits([pm.numpy(first(pm.ids_of()))], [before])
+    all_same_bits([pm.numpy(first(pm.ids_of()))], [before])
     layer.trainable_rows.assign(layer.trainable_rows + 1)
     expected = pm.rows_of(both)[pm.ids_of()]
-    pm.same_bits([pm.numpy(first(pm.ids_of()))], [expected])
+    all_same_bits([pm.numpy(first(pm.ids_of()))], [expected])
     np.testing.assert_allclose(pm.numpy(second(pm.ids_of())), pm.numpy(second.layers[-1](expected)), rtol=0, atol=1e-6)
 
 
@@ -73,7 +74,7 @@ def test_a_layer_without_a_model_is_split():
     layer.build()
     before = pm.numpy(layer(pm.ids_of()))
     assert pm.split_of(layer) is layer and isinstance(layer, SplitEmbedding)
-    pm.same_bits([pm.numpy(layer(pm.ids_of()))], [before])
+    all_same_bits([pm.numpy(layer(pm.ids_of()))], [before])
     assert se.combine_embedding(layer) is layer and type(layer) is layers.Embedding
 
 
@@ -287,10 +288,10 @@ def test_a_failure_changes_nothing(case):
     with pytest.raises(SplitError, match="has 20 tokens and cannot have 22: its .* was built for the old number"):
         pm.split_of(model)
     assert state() == before
-    pm.same_bits(pm.outputs_of(model, inputs), outputs)
+    all_same_bits(pm.outputs_of(model, inputs), outputs)
     # without new tokens no shape changes
     se.split_embedding(model, pm.CHOSEN)
-    pm.same_bits(pm.outputs_of(model, inputs), outputs)
+    all_same_bits(pm.outputs_of(model, inputs), outputs)
 
 
 def test_invalid_arguments_change_nothing():
@@ -310,7 +311,7 @@ def test_invalid_arguments_change_nothing():
             se.split_embedding(model, *arguments, **options)
         assert id(vars(pm.embedding_of(model))) == attributes and not pm.names_of_ours(model)
     assert model.optimizer is optimizer
-    pm.same_bits(pm.outputs_of(model), outputs)
+    all_same_bits(pm.outputs_of(model), outputs)
 
 
 # Programs that were traced before
@@ -336,7 +337,7 @@ def test_compiled_functions_are_traced_again(name):
     rows, frozen = pm.rows_of(model), [each for each in range(pm.NUM_TOKENS) if each not in pm.CHOSEN]
     step()
     trained = pm.rows_of(model)
-    pm.same_bits([trained[frozen]], [rows[frozen]])
+    all_same_bits([trained[frozen]], [rows[frozen]])
     assert (trained[pm.CHOSEN] != rows[pm.CHOSEN]).all()
     ids = pm.ids_of(highest=pm.GROWN)
     step()

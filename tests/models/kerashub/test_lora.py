@@ -7,6 +7,7 @@ import pytest
 import splitembed as se
 from splitembed.errors import SplitError
 from tests.helpers import hub_models as hub
+from tests.helpers.bits import all_same_bits
 
 pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method:UserWarning")
 LORA = ["bert classifier", "gpt2", "llama", "gemma"]
@@ -42,7 +43,7 @@ def test_lora_before_the_split_trains_with_the_rows(name):
     assert len(lora_paths(task)) == 8
     assert lora_paths(task) <= trains
     hub.split(task, name)
-    hub.same_bits(hub.outputs_of(task.backbone, inputs), before)
+    all_same_bits(hub.outputs_of(task.backbone, inputs), before)
     assert moved_by_training(task) == trains
 
 
@@ -60,7 +61,7 @@ def test_lora_after_the_split_trains_with_the_rows(name):
     inputs = hub.inputs_for(task, hub.NUM_TOKENS + hub.NUM_NEW)
     before = hub.flat(task(inputs))
     se.combine_embedding(task)
-    hub.same_bits(hub.flat(task(inputs)), before)
+    all_same_bits(hub.flat(task(inputs)), before)
 
 
 def test_lora_weights_by_number_are_refused_while_a_model_is_split(tmp_path):
@@ -100,7 +101,7 @@ def _assert_refused(task, message) -> None:
             se.split_embedding(model, hub.CHOSEN)
     assert [type(each) for each in task._flatten_layers()] == kinds and hub.other_flags(task) == flags
     assert not hub.classes_of_ours(task)
-    hub.same_bits(hub.flat(task(inputs)), before)
+    all_same_bits(hub.flat(task(inputs)), before)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -110,7 +111,7 @@ def test_the_other_layers_can_be_quantized_after_the_split(name):
     tables, inputs = hub.tables_of(task), hub.inputs_for(task)
     with pytest.warns(UserWarning, match="SplitReversibleEmbedding|token_embedding"):
         task.backbone.quantize("int8")
-    hub.same_bits(hub.tables_of(task), tables)
+    all_same_bits(hub.tables_of(task), tables)
     assert any(each.dtype == "int8" for each in task.backbone.weights)
     found, expected = hub.flat(task(inputs))[0][..., : hub.NUM_TOKENS], hub.flat(dense(inputs))[0]
     # the tolerance of int8

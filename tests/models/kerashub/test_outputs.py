@@ -7,6 +7,7 @@ import pytest
 import splitembed as se
 from splitembed.errors import SplitError
 from tests.helpers import hub_models as hub
+from tests.helpers.bits import all_same_bits
 
 
 @pytest.mark.parametrize("name", hub.FAMILIES)
@@ -16,9 +17,9 @@ def test_no_output_changes_by_a_bit(name):
     before, embedding = hub.outputs_of(model, inputs), hub.embedding_of(model)
     assert se.split_embedding(model, hub.CHOSEN) is model
     assert hub.embedding_of(model) is embedding and isinstance(embedding, se.SplitReversibleEmbedding)
-    hub.same_bits(hub.outputs_of(model, inputs), before)
+    all_same_bits(hub.outputs_of(model, inputs), before)
     assert se.combine_embedding(model) is model
-    hub.same_bits(hub.outputs_of(model, inputs), before)
+    all_same_bits(hub.outputs_of(model, inputs), before)
 
 
 @pytest.mark.parametrize("kind", hub.MAKE)
@@ -32,11 +33,11 @@ def test_new_tokens_leave_the_old_ones_columns_to_the_bit(name, kind):
     if hub.FAMILIES[name].generates and kind == "task":
         assert {each.shape[-1] for each in after} == {hub.NUM_TOKENS + hub.NUM_NEW}
         after = hub.old_columns(after)
-    hub.same_bits(after, before)
+    all_same_bits(after, before)
     with_new = hub.inputs_for(model, hub.NUM_TOKENS + hub.NUM_NEW)
     split_outputs = hub.outputs_of(model, with_new)
     se.combine_embedding(model)
-    hub.same_bits(hub.outputs_of(model, with_new), split_outputs)
+    all_same_bits(hub.outputs_of(model, with_new), split_outputs)
 
 
 @pytest.mark.parametrize("name", hub.GENERATING)
@@ -57,7 +58,7 @@ def test_scores_of_a_text_are_the_same(name):
     ids = hub.inputs_for(task)["token_ids"]
     before = [task.score(ids).numpy()]
     hub.split(task, name)
-    hub.same_bits(hub.old_columns([task.score(ids).numpy()]), before)
+    all_same_bits(hub.old_columns([task.score(ids).numpy()]), before)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (4, 1), (2, 16), (8, 64)])
@@ -68,7 +69,7 @@ def test_logits_of_a_larger_table_are_the_same_for_any_number_of_states(shape):
     before = hub.flat(backbone.token_embedding(states, reverse=True))
     se.split_embedding(backbone, hub.CHOSEN, hub.NUM_NEW)
     after = hub.flat(backbone.token_embedding(states, reverse=True))
-    hub.same_bits([np.ascontiguousarray(each[..., :3000]) for each in after], before)
+    all_same_bits([np.ascontiguousarray(each[..., :3000]) for each in after], before)
 
 
 @pytest.mark.parametrize("name", [name for name in hub.FAMILIES if hub.num_new(name)])
@@ -106,7 +107,7 @@ def test_a_head_with_a_bias_for_each_token_is_refused_by_name(name):
         se.split_embedding(task, hub.CHOSEN, hub.NUM_NEW)
     assert [type(each) for each in task._flatten_layers()] == kinds and hub.other_flags(task) == flags
     assert task.backbone.vocabulary_size == hub.NUM_TOKENS and not hub.classes_of_ours(task)
-    hub.same_bits(hub.outputs_of(task, inputs), before)
+    all_same_bits(hub.outputs_of(task, inputs), before)
 
 
 OTHERS = {
@@ -123,14 +124,14 @@ def test_other_kinds_of_backbones_are_split(kind):
     inputs = hub.inputs_for(backbone)
     before, rows = hub.flat(backbone(inputs)), backbone.token_embedding.get_weights()[0]
     se.split_embedding(backbone, hub.CHOSEN, hub.NUM_NEW)
-    hub.same_bits(hub.flat(backbone(inputs)), before)
+    all_same_bits(hub.flat(backbone(inputs)), before)
     se.combine_embedding(backbone)
-    hub.same_bits(hub.flat(backbone(inputs)), before)
+    all_same_bits(hub.flat(backbone(inputs)), before)
     combined = backbone.token_embedding.get_weights()[0]
     np.testing.assert_array_equal(combined[: hub.NUM_TOKENS], rows)
     again = type(backbone).from_config(backbone.get_config())
     again.set_weights(backbone.get_weights())
-    hub.same_bits(hub.flat(again(inputs)), before)
+    all_same_bits(hub.flat(again(inputs)), before)
 
 
 def test_a_head_inside_the_backbone_is_refused_by_name():
@@ -167,7 +168,7 @@ def test_combine_is_the_inverse(name, trained):
     assert [(each.path, each.trainable) for each in task.weights] == paths
     assert hub.other_flags(task) == flags and task.backbone.token_embedding.trainable == flag
     hub.same_weights(hub.other_weights(task), others)
-    hub.same_bits([each[: len(before)] for each, before in zip(hub.tables_of(task), tables, strict=True)], tables)
+    all_same_bits([each[: len(before)] for each, before in zip(hub.tables_of(task), tables, strict=True)], tables)
     assert all(len(each) == hub.NUM_TOKENS + hub.num_new(name) for each in hub.tables_of(task))
     config["backbone"]["config"]["vocabulary_size"] += hub.num_new(name)
     assert task.get_config() == config
