@@ -26,7 +26,7 @@ def is_private(name: str) -> bool:
 
 
 def defined_names(trees: list[ast.AST]) -> set[str]:
-    """The private names that the package itself defines: functions, classes, attributes, annotations, arguments."""
+    """Return the private names that modules define: functions, classes, attributes, variables."""
     found = set()
     for tree in trees:
         for node in ast.walk(tree):
@@ -45,7 +45,7 @@ def defined_names(trees: list[ast.AST]) -> set[str]:
 
 
 def uses(tree: ast.AST) -> list[tuple[int, str]]:
-    """Private imports and attributes that a module uses, also by a string, with their lines."""
+    """Return the private imports and attributes that a module uses, also by a string, with their lines."""
     found = []
     texts = {id(part) for node in ast.walk(tree) for part in parts_of_text(node)}
     for node in ast.walk(tree):
@@ -69,7 +69,7 @@ def uses(tree: ast.AST) -> list[tuple[int, str]]:
 
 
 def parts_of_text(node: ast.AST) -> list[ast.AST]:
-    """Strings that are parts of longer ones: in f-strings and in calls of string methods."""
+    """Return strings that are parts of longer ones: in f-strings and in calls of string methods."""
     if isinstance(node, ast.JoinedStr):
         return node.values
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TEXT_METHODS:
@@ -82,7 +82,7 @@ def is_name(text: str) -> bool:
 
 
 def foreign_uses(package: Path) -> list[str]:
-    """Every use of a private name that the package does not define, outside `keras_compat.py`."""
+    """Return the uses of private names that the package does not define, outside `keras_compat.py`."""
     paths = sorted(package.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     own = defined_names([tree for path, tree in trees.items() if path.name != COMPAT]) | PUBLIC_PARTS
@@ -148,7 +148,7 @@ def test_own_private_names_pass(tmp_path, source):
 
 
 def overridden_names(package: str) -> set[str]:
-    """The private names of Keras that the subclasses of its classes in a package define, as methods or attributes."""
+    """Return the private names of Keras that its subclasses in a package define, as methods or attributes."""
     import keras
 
     optimizer = keras.optimizers.Adam()

@@ -24,13 +24,13 @@ MODELS = {name: lambda name=name: pm.make_model(name) for name in pm.MODELS}
 if pm.REVERSIBLE is not None:
     MODELS["tied"] = lambda: pm.make_language_model()
     MODELS["untied"] = lambda: pm.make_language_model(tie_weights=False, logit_soft_cap=2.0)
-REBUILT = ["made in build", "automatic", "functional of its own", "model in a model"]
+REBUILT = ["made in build", "automatic", "functional from a size", "model in a model"]
 SAVED = [name for name in MODELS if name not in REBUILT]
 IDS = pm.ids_of(highest=pm.GROWN)
 
 
 def trained(model):
-    """Split, with rows that are not what they started as."""
+    """Split a model, and assign other rows than the initial ones."""
     layer = pm.embedding_of(pm.split_of(model))
     for number, each in enumerate(filter(None, [layer, getattr(layer, "reverse_embedding", None)])):
         each.trainable_rows.assign(pm.table(len(pm.TRAINED), seed=7 + number))
@@ -93,7 +93,7 @@ def around(inner):
 
 
 def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
-    outer = around(pm.split_of(pm.make_model("functional of its own")))
+    outer = around(pm.split_of(pm.make_model("functional from a size")))
     with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding.*save_trainable.*combine_embedding"):
         outer.save(tmp_path / "model.keras")
     with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding"):
@@ -104,7 +104,7 @@ def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
     all_same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
 
 
-def test_the_refusal_goes_with_the_last_split_layer():
+def test_the_refusal_is_removed_with_the_last_split_layer():
     model = two_layers()
     pm.split_of(model)
     se.split_embedding(model, [2], layer="others")
@@ -116,12 +116,12 @@ def test_the_refusal_goes_with_the_last_split_layer():
 
 
 def test_a_refusal_can_be_pickled():
-    model = pm.split_of(pm.make_model("functional of its own"))
+    model = pm.split_of(pm.make_model("functional from a size"))
     with pytest.raises(NotImplementedError, match="save of"):
         pickle.loads(pickle.dumps(model.save))("model.keras")
 
 
-@pytest.mark.parametrize("name", ["functional of its own", "automatic"])
+@pytest.mark.parametrize("name", ["functional from a size", "automatic"])
 def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
     model = pm.compiled(trained(pm.make_model(name)))
     checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "model.weights.h5", save_weights_only=True)
@@ -136,7 +136,7 @@ def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Every model, saved, and what it puts out."""
+    """Save every model, and return the folder and the outputs."""
     folder, expected = tmp_path_factory.mktemp("models"), {}
     for name in SAVED:
         model = trained(MODELS[name]())
@@ -225,7 +225,7 @@ def test_a_loaded_model_trains_on_with_its_optimizer_state(name, tmp_path):
 
 
 def two_layers():
-    """A rebuilt model with three embeddings."""
+    """Make a rebuilt model with three embeddings."""
 
     class Two(keras.Model):
         def __init__(self, **kwargs):
@@ -298,7 +298,7 @@ def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
 
 
 @on_tensorflow
-@pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own"])
+@pytest.mark.parametrize("name", ["functional", "attribute", "functional from a size"])
 def test_a_checkpoint_is_restored(name, tmp_path):
     import tensorflow as tf
 
@@ -356,7 +356,7 @@ def test_a_copy_shares_nothing_with_the_model(name, copied):
 def test_a_rebuilt_model_is_not_copied(copied):
     """Keras copies and pickles a model as a `.keras` file in memory."""
     with pytest.raises(NotImplementedError, match="save_trainable"):
-        copied(pm.split_of(pm.make_model("functional of its own")))
+        copied(pm.split_of(pm.make_model("functional from a size")))
 
 
 # Presets

@@ -1,4 +1,4 @@
-"""A split model gives the same outputs, trains chosen and new tokens alone, and can be combined again."""
+"""A split model computes the same outputs, trains only chosen and new tokens, and can be combined again."""
 
 import gc
 import sys
@@ -86,7 +86,7 @@ def test_no_logit_changes_by_a_bit(kind, new):
     with_new = grown(model) if new else after
     se.combine_embedding(model)
     for found, expected in zip(grown(model) if new else pm.outputs_of(model), with_new, strict=True):
-        # new columns are a product of their own until they lie in one table with the others
+        # until the tables are combined, new columns are the result of a separate product
         np.testing.assert_allclose(found, expected, rtol=0, atol=0.05 if kind == "reverse dtype" else TOLERANCE)
 
 
@@ -178,7 +178,7 @@ if pm.BACKEND == "tensorflow":
 
 
 def twin_of(model, make, optimizer, **options):
-    """A dense model with the rows and the other weights of a split one."""
+    """Make a dense model with the rows and the other weights of a split one."""
     twin = make()
     pm.embedding_of(twin).embeddings.assign(pm.rows_of(model))
     for mine, other in zip(pm.other_weights(model), pm.other_weights(twin), strict=True):
@@ -188,7 +188,7 @@ def twin_of(model, make, optimizer, **options):
 
 
 def hold(twin, rows, trained=pm.TRAINED):
-    """Puts back the rows that do not train."""
+    """Assign the old values to the rows that do not train."""
     now = pm.rows_of(twin)
     held = rows.copy()
     held[trained] = now[trained]
@@ -214,7 +214,7 @@ def same_after_each_step(model, twin, batches, *, frozen_others=False):
 
 
 def batches_of(num=4, highest=pm.GROWN):
-    return [(pm.ids_of(highest=highest, seed=10 + place), pm.targets_of(seed=place)) for place in range(num)]
+    return [(pm.ids_of(highest=highest, seed=10 + index), pm.targets_of(seed=index)) for index in range(num)]
 
 
 @pytest.mark.parametrize(("optimizer", "frozen"), [*((optimizer, False) for optimizer in OPTIMIZERS), ("AdamW", True)])
@@ -299,9 +299,9 @@ def test_a_language_model_trains_as_its_dense_twin(kind, optimizer):
     assert (pm.rows_of(model)[pm.TRAINED] != rows[pm.TRAINED]).all()
 
 
-# A model that was compiled and trained goes on
+# Compiled models continue to train
 
-GOING_ON = {
+CONTINUED = {
     **{name: OPTIMIZERS[name] for name in ("momentum", "Adam", "AdamW")},
     "RMSprop": lambda: keras.optimizers.RMSprop(0.02),
     "Adagrad": lambda: keras.optimizers.Adagrad(0.1),
@@ -311,19 +311,19 @@ GOING_ON = {
 
 
 def distinct_batches(num=3):
-    """Batches without duplicate ids, so that Keras's sparse gradient is right; each has every chosen token."""
+    """Make batches without duplicate ids, for which Keras's sparse gradient is right; each has every chosen token."""
     generator = np.random.default_rng(6)
     ids = [generator.permutation(np.r_[pm.CHOSEN, generator.permutation(FROZEN)[:12]]) for _ in range(num)]
     return [
-        (each.reshape(3, pm.LENGTH).astype(np.int32), pm.targets_of(3, seed=place)) for place, each in enumerate(ids)
+        (each.reshape(3, pm.LENGTH).astype(np.int32), pm.targets_of(3, seed=index)) for index, each in enumerate(ids)
     ]
 
 
-@pytest.mark.parametrize("optimizer", GOING_ON)
+@pytest.mark.parametrize("optimizer", CONTINUED)
 def test_a_trained_model_trains_on_as_a_dense_one(optimizer):
-    """Dense, split and dense again, against a model that stays dense and whose other rows are put back."""
-    model = pm.compiled(pm.make_model("functional"), GOING_ON[optimizer]())
-    reference = pm.compiled(pm.make_model("functional", pm.GROWN, kind=DenseGradient), GOING_ON[optimizer]())
+    """Compare a dense, then split, then combined model with a dense one whose frozen rows are reset at each step."""
+    model = pm.compiled(pm.make_model("functional"), CONTINUED[optimizer]())
+    reference = pm.compiled(pm.make_model("functional", pm.GROWN, kind=DenseGradient), CONTINUED[optimizer]())
     for mine, other in zip(pm.other_weights(model), pm.other_weights(reference), strict=True):
         other.assign(mine)
     layer, dense = pm.embedding_of(model), pm.embedding_of(reference)
@@ -388,7 +388,7 @@ def test_exclusions_from_weight_decay_are_kept(left_out):
     pm.compiled(model, optimizer)
 
     def decayed():
-        """The rows and the bias after a step without a gradient, as factors."""
+        """Return the factors of the rows and the bias in a step without a gradient."""
         bias.assign([4.0])
         rows = pm.rows_of(model)
         model.train_on_batch(pm.ids_of(), pm.targets_of(), sample_weight=np.zeros(6))
@@ -434,7 +434,7 @@ def test_an_optimizer_without_a_config_is_refused_and_nothing_changes():
     assert (pm.rows_of(model)[pm.ids_of()[0]] != pm.table()[pm.ids_of()[0]]).all()
 
 
-# What is split
+# Tokens and rows
 
 
 def test_rows_are_in_the_documented_order():
@@ -526,11 +526,11 @@ def test_an_invalid_initializer_is_refused(wrong):
     assert not pm.names_of_ours(model)
 
 
-# Again
+# Repeated splits
 
 
 def test_a_combined_model_is_split_again():
-    model = pm.make_model("functional of its own")
+    model = pm.make_model("functional from a size")
     pm.split_of(model)
     se.combine_embedding(model)
     outputs = grown(model)
@@ -637,9 +637,10 @@ def test_a_table_of_200_MB_is_neither_copied_nor_read():
 import os
 import splitembed as se, keras, numpy as np
 
+# in MB
 def resident(kind="RssAnon"):
     line = next(line for line in open("/proc/self/status") if line.startswith(kind))
-    return int(line.split()[1]) / 1024  # MB
+    return int(line.split()[1]) / 1024
 
 def model_of(num_tokens):
     ids = keras.Input((8,), dtype="int32")
@@ -650,7 +651,8 @@ def trained(model):
     model.compile("sgd", "mse", run_eagerly=True)
     model.train_on_batch(np.arange(8)[None], np.ones((1, 8, 100)))
 
-trained(se.split_embedding(model_of(9), [1], 2, "zeros"))  # what TensorFlow itself takes at first use
+# the memory that TensorFlow takes at first use
+trained(se.split_embedding(model_of(9), [1], 2, "zeros"))
 model = model_of(500_000)
 before = resident()
 se.split_embedding(model, [5, 499_999], 10, "zeros")

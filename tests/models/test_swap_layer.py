@@ -18,7 +18,7 @@ needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras 
 
 
 def test_every_reference_finds_the_new_layer():
-    for name, places in {
+    for name, references in {
         "functional": lambda model: [model.get_layer(pm.TOKENS), model.layers[1], model.operations[1]],
         "sequential": lambda model: [model.get_layer(pm.TOKENS), model.layers[0]],
         "attribute": lambda model: [model.layer, model.layers[0]],
@@ -31,14 +31,14 @@ def test_every_reference_finds_the_new_layer():
         model = pm.make_model(name)
         layer = pm.embedding_of(model)
         assert pm.split_of(model) is model
-        assert all(each is layer for each in places(model)) and places(model), name
+        assert all(each is layer for each in references(model)) and references(model), name
         assert type(layer) is SplitEmbedding and layer.name == pm.TOKENS
         assert se.combine_embedding(model) is model
-        assert all(each is layer for each in places(model)) and type(layer) is layers.Embedding, name
+        assert all(each is layer for each in references(model)) and type(layer) is layers.Embedding, name
 
 
 def test_a_layer_in_the_graphs_of_two_models_is_replaced_in_both():
-    """Both models call the split layer, as they called the plain one; the outermost one is given."""
+    """Both models call the split layer; the model around them is given."""
     ids = keras.Input((pm.LENGTH,), dtype="int32")
     layer = pm.embedding()
     rows = layer(ids)
@@ -62,10 +62,10 @@ def test_weights_keep_their_order():
     assert [each.path for each in model.weights] == before
 
 
-def test_containers_come_after_what_they_hold():
+def test_containers_follow_the_layers_in_them():
     model = pm.make_model("model in a model")
     containers = containers_of(model, pm.embedding_of(model))
-    assert [type(each).__name__ for each in containers] == ["OfItsOwn", "Functional", "HoldsModel"]
+    assert [type(each).__name__ for each in containers] == ["FunctionalFromSize", "Functional", "HoldsModel"]
     assert containers_of(pm.embedding_of(model), pm.embedding_of(model)) == []
 
 
@@ -90,7 +90,7 @@ FROZEN = {
     "nothing": lambda model: [],
     "all as a whole": lambda model: [model],
     "all one by one": one_by_one,
-    "what holds it": lambda model: containers_of(model, pm.embedding_of(model))[:1],
+    "its container": lambda model: containers_of(model, pm.embedding_of(model))[:1],
     "the layer": lambda model: [pm.embedding_of(model)],
 }
 
@@ -102,7 +102,7 @@ FROZEN = {
         *((name, "all as a whole") for name in ("functional", "nested", "list", "made in build", "positions")),
     ],
 )
-def test_the_rows_train_and_nothing_else_starts_to(name, frozen):
+def test_only_the_rows_start_to_train(name, frozen):
     model = pm.make_model(name)
     for each in FROZEN[frozen](model):
         each.trainable = False
@@ -186,7 +186,7 @@ def test_chosen_tokens_alone_change_no_shape():
     assert [each.output.shape for each in model.layers] == before
 
 
-@pytest.mark.parametrize("name", ["made in build", "functional of its own", "model in a model"])
+@pytest.mark.parametrize("name", ["made in build", "functional from a size", "model in a model"])
 def test_containers_have_the_new_number_of_tokens(name):
     model = pm.make_model(name)
     container = model.layers[0] if name == "made in build" else model
@@ -198,13 +198,13 @@ def test_containers_have_the_new_number_of_tokens(name):
 
 
 def test_a_different_size_is_not_changed():
-    model = pm.make_model("functional of its own")
+    model = pm.make_model("functional from a size")
     model.vocabulary_size = 7
     pm.split_of(model)
     assert model.vocabulary_size == 7
 
 
-# What fails
+# Failures
 
 
 class Bias(layers.Layer):
@@ -217,7 +217,7 @@ class Bias(layers.Layer):
         return logits + self.bias
 
 
-class SureBias(Bias):
+class BiasWithShape(Bias):
     def compute_output_shape(self, shape):
         return shape
 
@@ -247,7 +247,7 @@ def around_a_model():
 FAIL = {
     "dense": after_logits(lambda: [layers.Softmax(), layers.Dense(3)]),
     "bias": after_logits(lambda: [Bias()]),
-    "bias that is sure of its shape": after_logits(lambda: [SureBias()]),
+    "bias with an output shape": after_logits(lambda: [BiasWithShape()]),
     "layer normalization": after_logits(lambda: [layers.LayerNormalization()]),
     "batch normalization": after_logits(lambda: [layers.BatchNormalization()]),
     "reshape": after_logits(lambda: [layers.GlobalMaxPooling1D(), layers.Reshape((2, pm.NUM_TOKENS // 2))]),
@@ -314,7 +314,7 @@ def test_invalid_arguments_change_nothing():
     all_same_bits(pm.outputs_of(model), outputs)
 
 
-# Programs that were traced before
+# Functions that were traced before
 
 
 @pytest.mark.parametrize("name", ["functional", "nested", "attribute"])

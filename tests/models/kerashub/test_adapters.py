@@ -1,4 +1,4 @@
-"""The small file of a split KerasHub model: it belongs to its base, and to no other."""
+"""The small file of a split KerasHub model loads onto its base, and onto no other model."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.helpers.bits import all_same_bits
 
 
 def train_and_save(name, path, **options):
-    """A task whose rows were trained, with everything else frozen, and whose small file was written."""
+    """Train only the rows of a task, and write its small file."""
     task = hub.make_task(name, **options)
     hub.freeze(task)
     hub.split(task, name)

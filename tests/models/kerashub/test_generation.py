@@ -13,7 +13,7 @@ PROMPT = 3
 
 
 def learn_to_follow(task, token, num_steps=60) -> hub.Inputs:
-    """Trains the rows until a token follows each prompt, and gives the prompts."""
+    """Train the rows until a token follows each prompt, and return the prompts."""
     hub.compile_task(task, keras.optimizers.Adam(0.1))
     prompts = hub.prompts_for(task, PROMPT)
     key = next(key for key in prompts if key.endswith("token_ids") and not key.startswith("encoder"))
@@ -66,7 +66,7 @@ MERGES = ["Ġ a", "Ġ b", "Ġ c"]
 
 
 def make_tokenizer(*new):
-    """Byte pairs of some letters; new tokens, which are not split, follow the old ones. Named in no order of ids."""
+    """Make a tokenizer of some letters' byte pairs and new tokens, whose vocabulary is not in the order of ids."""
     tokens = [*LETTERS, *new]
     vocabulary = {token: tokens.index(token) for token in reversed(tokens)}
     unsplittable = ["<|endoftext|>", *new]
@@ -114,7 +114,7 @@ def test_new_tokens_unknown_to_the_tokenizer_are_added():
         (["<call>"], (), "<call>"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(names, new, message):
+def test_invalid_names_are_refused(names, new, message):
     task = make_writer(make_tokenizer("<call>", "<result>"))
     with pytest.raises((SplitError, TokenIdError, UnknownTokenError), match=message):
         se.split_embedding(task, names, new)

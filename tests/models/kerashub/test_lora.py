@@ -1,4 +1,4 @@
-"""LoRA and int8 beside a split embedding, and on the embedding itself, where it cannot be split."""
+"""LoRA and int8 on other layers of a split model; an embedding that has either is refused."""
 
 import keras
 import numpy as np
@@ -18,8 +18,8 @@ def lora_paths(model) -> set[str]:
     return {each.path for each in model.weights if "lora" in each.path}
 
 
-def moved_by_training(task) -> set[str]:
-    """Trains, and names the weights that moved, but for the embedding's own."""
+def changed_by_training(task) -> set[str]:
+    """Train for two steps, and return the paths of the other weights that changed."""
     hub.compile_task(task, keras.optimizers.AdamW(0.05, weight_decay=0.1))
     highest = task.backbone.vocabulary_size
     before, tables, frozen = hub.other_weights(task), hub.tables_of(task), hub.frozen_bytes(task)
@@ -44,7 +44,7 @@ def test_lora_before_the_split_trains_with_the_rows(name):
     assert lora_paths(task) <= trains
     hub.split(task, name)
     all_same_bits(hub.outputs_of(task.backbone, inputs), before)
-    assert moved_by_training(task) == trains
+    assert changed_by_training(task) == trains
 
 
 @pytest.mark.parametrize("name", LORA)
@@ -57,7 +57,7 @@ def test_lora_after_the_split_trains_with_the_rows(name):
     assert len(lora_paths(task)) == 8 and lora_paths(task) <= trains
     # enable_lora has frozen every layer
     task.backbone.token_embedding.trainable = True
-    assert moved_by_training(task) == trains
+    assert changed_by_training(task) == trains
     inputs = hub.inputs_for(task, hub.NUM_TOKENS + hub.NUM_NEW)
     before = hub.flat(task(inputs))
     se.combine_embedding(task)

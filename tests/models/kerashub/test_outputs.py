@@ -1,4 +1,4 @@
-"""Outputs of a KerasHub model before and after its embedding is split and combined: the same to the bit."""
+"""A KerasHub model computes the same outputs before and after its embedding is split and combined."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def test_no_output_changes_by_a_bit(name):
 
 @pytest.mark.parametrize("kind", hub.MAKE)
 @pytest.mark.parametrize("name", [name for name in hub.FAMILIES if hub.num_new(name)])
-def test_new_tokens_leave_the_old_ones_columns_to_the_bit(name, kind):
+def test_new_tokens_do_not_change_the_columns_of_old_ones(name, kind):
     model = hub.MAKE[kind](name)
     inputs = hub.inputs_for(model)
     before = hub.outputs_of(model, inputs)
@@ -63,7 +63,7 @@ def test_scores_of_a_text_are_the_same(name):
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (4, 1), (2, 16), (8, 64)])
 def test_logits_of_a_larger_table_are_the_same_for_any_number_of_states(shape):
-    # the order in which a product is summed up follows the sizes, one token at a time as in generation included
+    # the order of the sums in a product depends on the sizes; generation has one token at a time
     backbone = hub.make_backbone("gpt2", vocabulary_size=3000, hidden_dim=256)
     states = np.random.default_rng(0).normal(size=(*shape, 256)).astype(np.float32)
     before = hub.flat(backbone.token_embedding(states, reverse=True))

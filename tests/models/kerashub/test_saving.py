@@ -13,7 +13,7 @@ from tests.helpers.fresh import run_fresh
 # a warning of Keras about its files
 pytestmark = pytest.mark.filterwarnings("ignore:Skipping nested container:UserWarning")
 
-# A process that does not know this package.
+# a process without splitembed
 WITHOUT = """
 import sys, json
 import keras_hub
@@ -83,7 +83,7 @@ def test_weights_load_onto_the_same_split_and_no_other(name, tmp_path):
 
 
 def test_a_combined_model_is_a_preset_without_splitembed(tmp_path):
-    # KerasHub's own config of a tied Llama leaves out that it is tied, so not even a plain one comes back
+    # KerasHub's config of a tied Llama does not say that it is tied, so that not even a plain one is loaded
     expected, names = {}, [name for name in hub.FAMILIES if name != "llama tied"]
     for name in names:
         task = hub.make_task(name, num_layers=1)

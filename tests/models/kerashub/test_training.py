@@ -57,7 +57,7 @@ def test_in_a_frozen_model_the_rows_alone_train(name):
     ("name", "optimizer"),
     [*((name, "Adam") for name in hub.FAMILIES), *((name, other) for name in ("gpt2", "llama") for other in OTHERS)],
 )
-def test_training_moves_nothing_but_the_named_rows(name, optimizer):
+def test_training_changes_only_the_named_rows(name, optimizer):
     task = hub.make_task(name)
     hub.freeze(task)
     hub.split(task, name)
@@ -101,13 +101,13 @@ def test_training_equals_that_of_a_dense_twin(name):
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_splitting_and_combining_midway_does_not_change_training(name):
-    # with every token chosen a split model is a dense one, so that Adam's moments must go on through both
+    # with every token chosen a split model is a dense one, so that Adam's moments must be kept through both changes
     task, twin = (hub.make_task(name, optimizer=keras.optimizers.Adam(0.01), num_layers=1) for _ in range(2))
 
     def train_both() -> None:
         for seed in range(2):
             inputs, targets = hub.inputs_for(task), hub.targets_for(task, seed=seed)
-            # each id once: of an untied Embedding's repeated row slices Keras's Adam squares one by one
+            # each id once, because Keras's Adam squares the slices of a repeated row of an untied Embedding one by one
             inputs["token_ids"] = np.random.default_rng(seed).permutation(hub.NUM_TOKENS)[:24].reshape(3, hub.LENGTH)
             for model in (task, twin):
                 model.train_on_batch(inputs, targets)
