@@ -59,8 +59,9 @@ FAMILIES = {
     "gemma": Family(models.GemmaBackbone, GEMMA, models.GemmaCausalLM),
     "bart": Family(models.BartBackbone, HEADS, models.BartSeq2SeqLM),
 }
-GENERATING = [name for name, family in FAMILIES.items() if family.generates]
 MASKED_MODELS = ["bert masked", "distilbert masked"]
+# one family of each kind: a head with a bias for each token, tied and untied weights, an encoder with a decoder
+KINDS = ["bert masked", "gpt2", "llama", "bart"]
 
 Inputs = dict[str, np.ndarray]
 

@@ -21,7 +21,7 @@ def train_and_save(name, path, **options):
     return task
 
 
-@pytest.mark.parametrize("name", hub.FAMILIES)
+@pytest.mark.parametrize("name", hub.KINDS)
 def test_the_file_on_the_base_gives_the_trained_model(name, tmp_path):
     path = tmp_path / "rows.h5"
     task = train_and_save(name, path)

@@ -27,7 +27,7 @@ def learn_to_follow(task, token, num_steps=60) -> hub.Inputs:
     return prompts
 
 
-@pytest.mark.parametrize("name", hub.GENERATING)
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma"])
 def test_a_new_token_is_generated_where_it_was_learned(name):
     task = hub.make_task(name)
     hub.freeze(task)

@@ -10,7 +10,7 @@ from tests.helpers import hub_models as hub
 from tests.helpers.bits import all_same_bits
 
 
-@pytest.mark.parametrize("name", hub.FAMILIES)
+@pytest.mark.parametrize("name", [*hub.MASKED_MODELS, "gpt2"])
 def test_no_output_changes_by_a_bit(name):
     model = hub.make_task(name)
     inputs = hub.inputs_for(model)
@@ -22,8 +22,9 @@ def test_no_output_changes_by_a_bit(name):
     all_same_bits(hub.outputs_of(model, inputs), before)
 
 
-@pytest.mark.parametrize("kind", hub.MAKE)
-@pytest.mark.parametrize("name", [name for name in hub.FAMILIES if hub.num_new(name)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("gpt2", "backbone"), *((name, "task") for name in hub.FAMILIES if hub.num_new(name))]
+)
 def test_new_tokens_do_not_change_the_columns_of_old_ones(name, kind):
     model = hub.MAKE[kind](name)
     inputs = hub.inputs_for(model)
@@ -40,7 +41,7 @@ def test_new_tokens_do_not_change_the_columns_of_old_ones(name, kind):
     all_same_bits(hub.outputs_of(model, with_new), split_outputs)
 
 
-@pytest.mark.parametrize("name", hub.GENERATING)
+@pytest.mark.parametrize("name", ["llama", "gemma"])
 def test_greedy_generation_stays_the_same(name):
     task = hub.make_task(name)
     prompts = hub.prompts_for(task)
@@ -52,16 +53,15 @@ def test_greedy_generation_stays_the_same(name):
     np.testing.assert_array_equal(hub.generated(task, prompts), before)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma"])
-def test_scores_of_a_text_are_the_same(name):
-    task = hub.make_task(name)
+def test_scores_of_a_text_are_the_same():
+    task = hub.make_task("gpt2")
     ids = hub.inputs_for(task)["token_ids"]
     before = [task.score(ids).numpy()]
-    hub.split(task, name)
+    hub.split(task, "gpt2")
     all_same_bits(hub.old_columns([task.score(ids).numpy()]), before)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (4, 1), (2, 16), (8, 64)])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 16), (8, 64)])
 def test_logits_of_a_larger_table_are_the_same_for_any_number_of_states(shape):
     # the order of the sums in a product depends on the sizes; generation has one token at a time
     backbone = hub.make_backbone("gpt2", vocabulary_size=3000, hidden_dim=256)
@@ -72,7 +72,7 @@ def test_logits_of_a_larger_table_are_the_same_for_any_number_of_states(shape):
     all_same_bits([np.ascontiguousarray(each[..., :3000]) for each in after], before)
 
 
-@pytest.mark.parametrize("name", [name for name in hub.FAMILIES if hub.num_new(name)])
+@pytest.mark.parametrize("name", ["bert classifier", "llama", "bart"])
 def test_sizes_are_those_of_the_grown_vocabulary(name):
     task = hub.make_task(name)
     hub.split(task, name)
@@ -98,9 +98,8 @@ def test_a_layer_around_the_embedding_has_the_new_sizes():
     assert type(around) is hub.keras_hub.layers.TokenAndPositionEmbedding
 
 
-@pytest.mark.parametrize("name", hub.MASKED_MODELS)
-def test_a_head_with_a_bias_for_each_token_is_refused_by_name(name):
-    task = hub.make_task(name)
+def test_a_head_with_a_bias_for_each_token_is_refused_by_name():
+    task = hub.make_task("bert masked")
     inputs, kinds = hub.inputs_for(task), [type(each) for each in task._flatten_layers()]
     before, flags = hub.outputs_of(task, inputs), hub.other_flags(task)
     with pytest.raises(SplitError, match="mlm_head"):
@@ -147,7 +146,7 @@ def test_a_head_inside_the_backbone_is_refused_by_name():
 
 @pytest.mark.parametrize(
     ("name", "trained"),
-    [*((name, False) for name in hub.FAMILIES), *((name, True) for name in ("bert masked", "llama", "bart"))],
+    [("gpt2", False), ("bert masked", True), ("llama", True), ("bart", True)],
 )
 def test_combine_is_the_inverse(name, trained):
     task = hub.make_task(name)
