@@ -52,6 +52,18 @@ def set_mask(tensor: Any, mask: Any) -> None:
     set_keras_mask(tensor, mask)
 
 
+def autocast_dtype() -> str | None:
+    """Return the dtype in which the current autocast scope reads variables; None outside any.
+
+    Read in Keras 3.6 and 3.15.1. A layer in another one may get the scope of that one, and no public name reports it.
+    When it breaks: use the layer's `compute_dtype`.
+    """
+    from keras.src.backend import get_autocast_scope
+
+    scope = get_autocast_scope()
+    return None if scope is None else scope.dtype
+
+
 def all_layers(layer: Any) -> list[Any]:
     """Return a layer and the layers in it at any depth, containers before their contents.
 
@@ -210,10 +222,14 @@ def index_in_optimizer(optimizer: Any, variable: Any) -> int | None:
 def optimizer_variables(optimizer: Any) -> list[Any]:
     """Return the variables that a built optimizer trains, in the order of its slots.
 
-    Reads `BaseOptimizer._trainable_variables` (Keras 3.6 and 3.15.1). The public `Model.trainable_variables` changes
-    with `trainable`. When it breaks: use that list.
+    They are a list among the attributes of an optimizer (Keras 3.6 and 3.15.1), found by their positions. The public
+    `Model.trainable_variables` changes with `trainable`. When it breaks: use that list.
     """
-    return list(optimizer._trainable_variables)
+    lists = [value for value in vars(optimizer).values() if isinstance(value, list)]
+    for values in lists:
+        if values and [index_in_optimizer(optimizer, each) for each in values] == list(range(len(values))):
+            return list(values)
+    return []
 
 
 def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:

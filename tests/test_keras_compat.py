@@ -58,6 +58,21 @@ def test_the_next_layer_gets_a_mask_that_was_set():
     assert ops.convert_to_numpy(averages(ops.convert_to_tensor(values))).tolist() == [[2.0]]
 
 
+class NotesDtype(layers.Layer):
+    def call(self, inputs):
+        self.dtype_of_scope = keras_compat.autocast_dtype()
+        return inputs
+
+
+def test_the_dtype_of_the_autocast_scope_is_returned():
+    values = np.ones((1, 2), np.float32)
+    for policy, expected in (("mixed_bfloat16", "bfloat16"), ("float32", None)):
+        layer = NotesDtype(dtype=policy)
+        layer(values)
+        assert layer.dtype_of_scope == expected
+    assert keras_compat.autocast_dtype() is None
+
+
 def test_all_layers_are_returned_containers_first():
     inner, last = layers.Dense(2), layers.Dense(3)
     wrapper = layers.TimeDistributed(inner)

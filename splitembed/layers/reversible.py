@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from splitembed.errors import SplitError
-from splitembed.keras_compat import set_mask
+from splitembed.keras_compat import autocast_dtype, set_mask
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.logits import Dtypes, logits_of
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
@@ -167,25 +167,18 @@ class SplitReversibleEmbedding(SplitEmbedding):
 
     def _logits(self, states: Any, layer: SplitEmbedding) -> Any:
         states = ops.convert_to_tensor(states)
-        rows = ops.convert_to_tensor(layer.trainable_rows.value)
-        dtypes = self._dtypes(states, rows)
+        dtypes = self._dtypes(states)
         states = ops.cast(states, dtypes.product)
+        rows = ops.convert_to_tensor(layer.trainable_rows.value)
         rows = rows if layer.trainable else ops.stop_gradient(rows)
         logits = logits_of(states, rows, layer._constants, layer._loaded_split(), dtypes, exports_fixed_shapes(states))
         if self.logit_soft_cap is None:
             return logits
         return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)
 
-    def _dtypes(self, states: Any, rows: Any) -> Dtypes:
-        """Return the dtypes that Keras's layer would cast to in this scope.
-
-        Args:
-            states: the hidden states.
-            rows: the trainable rows, as the scope reads them.
-        """
-        scope = keras.backend.standardize_dtype(rows.dtype)
-        # the variable is float32; any other dtype is that of Keras's autocast scope
-        read = self.variable_dtype if scope == "float32" else scope
+    def _dtypes(self, states: Any) -> Dtypes:
+        """Return the dtypes that Keras's layer would cast to in this scope."""
+        read = autocast_dtype() or self.variable_dtype
         kernel = self.reverse_dtype or read
         of_states = self.reverse_dtype or keras.backend.standardize_dtype(states.dtype)
         return Dtypes(str(read), str(kernel), str(keras.backend.result_type(of_states, kernel)))
