@@ -1,7 +1,7 @@
-"""Private names of Keras, TensorFlow and CPython, each in one function: nothing else in the package touches them.
+"""The private names of Keras, TensorFlow and CPython that the package uses, each in one function.
 
-Each docstring says in which versions the name was read, why no public name does, and what to do when it breaks. Keras
-and TensorFlow are imported inside the functions, so that the NumPy core can use this module.
+Each docstring states the versions in which the name was read, why no public name suffices, and what to do when it
+breaks. Keras and TensorFlow are imported inside the functions, so that the NumPy core can use this module.
 """
 
 import os
@@ -13,16 +13,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-# Hooks that our subclasses of Keras's classes override: private names of Keras 3.6 and 3.15.1, and of its bases in
-# TensorFlow 2.18 and 2.21. When Keras no longer calls one, the tests of what it does fail.
+# Private methods and attributes that subclasses in this package override, of Keras 3.6 and 3.15.1 and of its base
+# classes in TensorFlow 2.18 and 2.21. When Keras no longer reads one, the tests of its effect fail.
 OVERRIDDEN = (
-    # layers take arrays as they are on JAX and PyTorch, to check ids before a conversion narrows them; the public
-    # `autocast` only governs floats
+    # On JAX and PyTorch, ids are checked before a conversion narrows them. The public `autocast` only governs floats.
     "_convert_input_args",
     "_allow_non_tensor_positional_args",
-    # a checkpoint must not hold the frozen table, and no public method leaves an object out
+    # Checkpoints must not contain the frozen table, and no public method excludes an object.
     "_trackable_children",
-    # row slices are clipped by their values; the public arguments choose the norm alone
+    # Row slices are clipped by their values. The public arguments only choose the norm.
     "_clip_gradients",
 )
 
@@ -30,11 +29,11 @@ OVERRIDDEN = (
 
 
 def in_symbolic_scope() -> bool:
-    """Return whether Keras calls a layer with symbols to learn shapes, on JAX and PyTorch.
+    """Return whether Keras calls a layer to infer shapes, on JAX and PyTorch.
 
-    Read in Keras 3.6 and 3.15.1. No public function tells such a call from one with values: the symbols look like
-    tensors there. When it breaks: a call without tables must return zeros where Keras builds a model, and raise
-    elsewhere; a test in tests/layers/test_every_backend.py builds one.
+    Read in Keras 3.6 and 3.15.1. No public function distinguishes such a call from one with values, because symbolic
+    tensors look like others there. When it breaks: a layer without tables must return zeros where Keras builds a model,
+    and raise an error elsewhere; a test in tests/layers/test_every_backend.py builds one.
     """
     from keras.src.backend.common import symbolic_scope
 
@@ -44,8 +43,8 @@ def in_symbolic_scope() -> bool:
 def set_mask(tensor: Any, mask: Any) -> None:
     """Set the Keras mask of a tensor inside `call`.
 
-    Read in Keras 3.6 and 3.15.1. The public way, `compute_mask`, sees the inputs but not the arguments of the call, on
-    which the mask of a reversible layer depends; Keras's own layer uses this function too. If it breaks, return the
+    Read in Keras 3.6 and 3.15.1. The public `compute_mask` receives the inputs but not the arguments of the call, on
+    which the mask of a reversible layer depends; Keras's own layer uses this function too. When it breaks: return the
     mask from `compute_mask` for integer inputs.
     """
     from keras.src.backend import set_keras_mask
@@ -56,8 +55,8 @@ def set_mask(tensor: Any, mask: Any) -> None:
 def autocast_dtype() -> str | None:
     """Return the dtype in which the current autocast scope reads variables; None outside any.
 
-    Read in Keras 3.6 and 3.15.1. No public name tells the scope, which a layer inside another one may inherit. If it
-    breaks, use the layer's `compute_dtype`.
+    Read in Keras 3.6 and 3.15.1. A layer in another one may get the scope of that one, and no public name reports it.
+    When it breaks: use the layer's `compute_dtype`.
     """
     from keras.src.backend import get_autocast_scope
 
@@ -66,19 +65,19 @@ def autocast_dtype() -> str | None:
 
 
 def all_layers(layer: Any) -> list[Any]:
-    """Return a layer and every layer that it holds, at any depth, containers before their contents.
+    """Return a layer and the layers in it at any depth, containers before their contents.
 
-    Reads `Layer._flatten_layers` (Keras 3.6 and 3.15.1). `Model.layers` is public, but has one level and exists on
-    models alone. When it breaks: walk `Model.layers` and the attributes of other layers.
+    Calls `Layer._flatten_layers` (Keras 3.6 and 3.15.1). The public `Model.layers` has one level, and only models have
+    it. When it breaks: walk `Model.layers` and the attributes of other layers.
     """
     return list(layer._flatten_layers())
 
 
 def set_own_flag(layer: Any, value: bool | int) -> None:
-    """Set the `trainable` flag of one layer, without passing it on to its weights and to the layers in it.
+    """Set the `trainable` flag of one layer, and not those of its weights and of the layers in it.
 
-    Writes `Layer._trainable` (Keras 3.6 and 3.15.1). The public setter passes the flag on. On TensorFlow, an assignment
-    of the identical object is ignored: after 1, which counts as true, `layer.trainable = True` still reaches the
+    Writes `Layer._trainable` (Keras 3.6 and 3.15.1). The public setter sets those too. TensorFlow ignores the
+    assignment of an identical object: after 1, which counts as true, `layer.trainable = True` still reaches the
     contents. When it breaks: set the public flag of the container first, then those of its contents.
     """
     layer._trainable = value
@@ -110,14 +109,16 @@ def become(old: Any, new: Any) -> Callable[[], None]:
 
 
 def graph_nodes(model: Any) -> list[Any]:
-    """Return the calls in the graph of a functional or sequential model, inputs first; of other layers, none.
+    """Return the calls in the graph of a functional or sequential model, inputs first, or [] for other layers.
 
-    Reads `Function._nodes_by_depth` and `Sequential._functional` (Keras 3.6 and 3.15.1). `Function.operations` is
-    public, but an operation does not tell which of its calls are in the graph. When it breaks: look for the attribute
-    that `Function` fills from `map_graph`.
+    Reads `Function._nodes_by_depth` (Keras 3.6 and 3.15.1). The public `Function.operations` does not say which calls
+    of an operation are in the graph. When it breaks: look for the attribute that `Function` fills from `map_graph`.
     """
-    graph = model if hasattr(model, "_nodes_by_depth") else getattr(model, "_functional", None)
-    nodes = {} if graph is None else graph._nodes_by_depth
+    import keras
+
+    if isinstance(model, keras.Sequential) and hasattr(model, "inputs"):
+        model = keras.Function(model.inputs, model.outputs, name="graph")
+    nodes = getattr(model, "_nodes_by_depth", {})
     return [node for depth in sorted(nodes, reverse=True) for node in nodes[depth]]
 
 
@@ -131,38 +132,51 @@ def set_shape(tensor: Any, shape: Any) -> None:
 
 
 def config_of_arguments(layer: Any) -> dict[str, Any]:
-    """Return the config that Keras makes of a layer's constructor arguments, as the object that it keeps, or {}.
+    """Return the dict that Keras made of a layer's constructor arguments and reads in `get_config`, or {}.
 
-    Reads `Operation._auto_config` (Keras 3.6 and 3.15.1): `get_config` returns a copy. When it breaks: a class without
-    a `get_config` of its own is saved with the number of tokens that it was made with.
+    Reads `Operation._auto_config` (Keras 3.6 and 3.15.1): `get_config` returns a copy. When it breaks: return {}; then
+    a class without a `get_config` is saved with the number of tokens from before the split.
     """
     config: dict[str, Any] = getattr(getattr(layer, "_auto_config", None), "config", {})
     return config
 
 
 def compile_arguments(model: Any) -> dict[str, Any]:
-    """Return the arguments of a model's last `compile`, as the objects that were passed.
+    """Return the objects that were passed to a model's last `compile`.
 
-    Reads `Trainer._compile_config` (Keras 3.6 and 3.15.1): the public `get_compile_config` serializes them, which
-    custom losses and metrics do not all survive. When it breaks: use that one, with `compile_from_config`.
+    Reads `Trainer._compile_config` (Keras 3.6 and 3.15.1). The public `get_compile_config` serializes them, which some
+    custom losses and metrics do not support. When it breaks: use that one, with `compile_from_config`.
     """
     arguments: dict[str, Any] = model._compile_config.config
     return arguments
 
 
-def add_refusal(model: Any, method: str, layer_name: str) -> None:
-    """Shadow a method of one model that writes or reads files, so that it refuses as long as a layer in it is split.
+# Methods that write or read files
 
-    The functions are the only attributes that the package adds to objects of others. A subclass made at run time would
-    be the other way; it changes the model's type, and pickle does not find it. `object.__setattr__` bypasses the
-    tracking of attributes (Keras 3.6 and 3.15.1, TensorFlow 2.18 and 2.21). When it breaks: assign the attribute.
+
+def add_refusal(model: Any, method: str, layer_name: str) -> None:
+    """Shadow a method of one model by a function that raises an error.
+
+    These functions are the only attributes that the package adds to objects of other libraries. The alternative, a
+    subclass made at run time, would change the model's type, and pickle would not find it. `object.__setattr__`
+    bypasses the tracking of attributes (Keras 3.6 and 3.15.1, TensorFlow 2.18 and 2.21). When it breaks: assign the
+    attribute.
+
+    Args:
+        model: the model, which contains a split layer.
+        method: the name of a method that writes or reads files.
+        layer_name: the name of the split layer.
     """
     what = f"{method} of {getattr(model, 'name', model)!r}"
     object.__setattr__(model, method, partial(refuse_files, what, layer_name))
 
 
 def remove_refusal(model: Any, method: str) -> None:
-    """Give a model its method back that `add_refusal` has shadowed, if it has."""
+    """Remove the function of `add_refusal` from a model, if there is one.
+
+    `object.__delattr__` bypasses the tracking of attributes (Keras 3.6 and 3.15.1, TensorFlow 2.18 and 2.21). When it
+    breaks: delete the attribute.
+    """
     shadow = vars(model).get(method)
     if isinstance(shadow, partial) and shadow.func is refuse_files:
         object.__delattr__(model, method)
@@ -170,6 +184,12 @@ def remove_refusal(model: Any, method: str) -> None:
 
 def refuse_files(what: str, layer_name: str, *args: Any, **kwargs: Any) -> NoReturn:
     """Refuse to write or read a file of a split model that Keras rebuilds from constructor arguments.
+
+    Args:
+        what: the operation, which starts the message.
+        layer_name: the name of the split layer.
+        args: those of the operation; ignored.
+        kwargs: those of the operation; ignored.
 
     Raises:
         NotImplementedError: always.
@@ -187,10 +207,9 @@ def refuse_files(what: str, layer_name: str, *args: Any, **kwargs: Any) -> NoRet
 def index_in_optimizer(optimizer: Any, variable: Any) -> int | None:
     """Return the position of a variable among those that an optimizer was built with; None for another variable.
 
-    Read in Keras 3.6 and 3.15.1. `update_step` is called with the TensorFlow variable, under a strategy with that of
-    one replica, and the example of a custom optimizer in Keras's documentation finds its slots by
-    `_get_variable_index`. When it breaks: the tests of LazyAdam fail; map the variables, and their local results under
-    a strategy, to positions when the optimizer is built.
+    Calls `BaseOptimizer._get_variable_index` (Keras 3.6 and 3.15.1), as the example of a custom optimizer in Keras's
+    documentation does. `update_step` receives the TensorFlow variable, under a strategy that of one replica. When it
+    breaks: map the variables, and their local results under a strategy, to positions when the optimizer is built.
     """
     if not hasattr(variable, "handle") and not hasattr(variable, "path"):
         return None
@@ -203,18 +222,22 @@ def index_in_optimizer(optimizer: Any, variable: Any) -> int | None:
 def optimizer_variables(optimizer: Any) -> list[Any]:
     """Return the variables that a built optimizer trains, in the order of its slots.
 
-    Reads `BaseOptimizer._trainable_variables` (Keras 3.6 and 3.15.1). The model's list is public, but changes with
-    `trainable`. When it breaks: use `model.trainable_variables`.
+    They are a list among the attributes of an optimizer (Keras 3.6 and 3.15.1), found by their positions. The public
+    `Model.trainable_variables` changes with `trainable`. When it breaks: use that list.
     """
-    return list(optimizer._trainable_variables)
+    lists = [value for value in vars(optimizer).values() if isinstance(value, list)]
+    for values in lists:
+        if values and [index_in_optimizer(optimizer, each) for each in values] == list(range(len(values))):
+            return list(values)
+    return []
 
 
 def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:
     """Return the lists that hold one variable, or None, for each variable that a built optimizer trains.
 
     The keys are Keras's names of the lists without the underscore, such as "momentums". They are attributes of each
-    optimizer class (Keras 3.6 and 3.15.1), found by their length and contents; the public `Optimizer.variables` does
-    not tell to which variable a slot belongs. When it breaks: match the paths of slots and variables.
+    optimizer class (Keras 3.6 and 3.15.1), found by their length and contents. The public `Optimizer.variables` does
+    not say to which variable a slot belongs. When it breaks: match the paths of slots and variables.
     """
     trained, iterations = optimizer_variables(optimizer), optimizer.iterations
     slots = {}
@@ -230,20 +253,20 @@ def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:
 def is_decayed(optimizer: Any, variable: Any) -> bool:
     """Return whether an optimizer's weight decay applies to a variable.
 
-    Calls `BaseOptimizer._use_weight_decay` (Keras 3.6 and 3.15.1): `exclude_from_weight_decay` is public, but nothing
-    tells what was excluded. When it breaks: exclude the variables again by hand.
+    Calls `BaseOptimizer._use_weight_decay` (Keras 3.6 and 3.15.1). The public `exclude_from_weight_decay` excludes
+    variables, and no public name lists them. When it breaks: return True, and document that users exclude them again.
     """
     return bool(optimizer._use_weight_decay(variable))
 
 
-# Graphs and gradients of TensorFlow
+# Graphs of TensorFlow
 
 
 def is_for_xla(graph: Any) -> bool:
     """Return whether XLA compiles a graph or one around it.
 
-    Read in TensorFlow 2.18 and 2.21. The public API has `jit_compile=` to ask for XLA, and nothing to find out. When it
-    breaks: look in `tensorflow/python/ops/control_flow_util.py` for what `tf.unique` asks before it refuses XLA.
+    Read in TensorFlow 2.18 and 2.21. The public `jit_compile=` requests XLA, and no public name reports it. When it
+    breaks: use the check by which `tf.unique` refuses XLA.
     """
     from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
@@ -254,11 +277,11 @@ def is_for_xla(graph: Any) -> bool:
 
 
 def assets_folder(folder: Path) -> Path:
-    """Return the folder `assets` of the archive that Keras is saving, which holds the given folder of one layer.
+    """Return the folder `assets` of the archive that Keras is saving, which contains the given folder of one layer.
 
-    Read in Keras 3.6 and 3.15.1. `save_assets` only receives the folder of its layer, and layers that share a table
-    write it once beside those. Keras creates `assets` in a temporary folder, or beside a config.json. If it breaks,
-    return `folder`: then each layer of an archive writes its own copy of a shared table.
+    The layout was read in Keras 3.6 and 3.15.1, which creates `assets` in a temporary folder, or beside a config.json.
+    The public `save_assets` only receives the folder of its layer, and layers that share a table write it once, beside
+    those. When it breaks: return `folder`; then each layer of an archive writes its copy of a shared table.
     """
     for parent in (folder, *folder.parents):
         is_temporary = os.path.realpath(parent.parent.parent) == os.path.realpath(tempfile.gettempdir())
@@ -269,20 +292,27 @@ def assets_folder(folder: Path) -> Path:
 
 # Exports
 
-
-# Keras's exporters, and the converters that can be called directly: each traces the model that it converts.
-_EXPORTERS = {"keras.src.export.onnx", "keras.src.export.litert", "tensorflow.lite.python.lite", "tf2onnx.convert"}
+# the values of `format` in `Model.export` for formats of fixed shapes
+_FIXED_FORMATS = ("onnx", "litert")
+# packages of the converters that can be called directly
+_CONVERTERS = ("tensorflow.lite.", "tf2onnx.")
 
 
 def is_called_by_exporter() -> bool:
-    """Return whether an exporter to ONNX or LiteRT is on the call stack. Ask it only while a graph is traced.
+    """Return whether an exporter to ONNX or LiteRT is on the call stack. Call it only while a graph is traced.
 
-    Read in Keras 3.15.1, TensorFlow 2.21 and tf2onnx 1.17. The exporters trace a model by the calls that make a
-    SavedModel (`ExportArchive.add_endpoint`, `tf.function`), and set nothing that a layer could read: the caller's
-    module is the only difference. When it breaks: tests/models/test_export_formats.py fails; add the module that now
-    traces the model.
+    Uses `sys._getframe` of CPython; read in Keras 3.15.1, TensorFlow 2.21 and tf2onnx 1.17. The exporters trace a model
+    by the calls that make a SavedModel (`ExportArchive.add_endpoint`, `tf.function`) and set nothing that a layer could
+    read. When it breaks: tests/models/test_export_formats.py fails; add the function that now traces the model.
     """
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__") not in _EXPORTERS:
+    while frame is not None and not _is_exporter(frame):
         frame = frame.f_back
     return frame is not None
+
+
+def _is_exporter(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__"))
+    if frame.f_code.co_name == "export" and module.startswith("keras."):
+        return frame.f_locals.get("format") in _FIXED_FORMATS
+    return module.startswith(_CONVERTERS)

@@ -1,4 +1,4 @@
-"""Registration of the Keras classes as soon as Keras is imported, without importing Keras or TensorFlow.
+"""Registration of the Keras classes when Keras is imported, without importing Keras or TensorFlow.
 
 Keras finds a saved custom layer only among classes that were registered before `load_model`, and importing them here
 would make `import splitembed` import TensorFlow. The folders of the Keras part import Keras before their modules, so
@@ -21,7 +21,7 @@ _MODULES = (
 
 
 def register_with_keras() -> None:
-    """Import the Keras classes now if Keras is imported, else as soon as it is."""
+    """Import the Keras classes now if Keras is imported, or else when it is."""
     wrapt.register_post_import_hook(_import_classes, "keras")
 
 

@@ -1,10 +1,10 @@
-"""Keras knows our classes whichever is imported first, and stays as it was. Each test runs in a new Python process."""
+"""Keras classes are registered in either order of imports, and Keras is unchanged. Each test runs in a new process."""
 
 import pytest
 
 from tests.helpers.fresh import ROOT, run_fresh
 
-# A Keras that imports in no time, and classes to register that only note when they were imported.
+# a Keras that is imported quickly, and classes that only record when they were imported
 FAKE_KERAS = """
 import events
 events.seen.append("keras starts")

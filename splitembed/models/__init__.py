@@ -1,4 +1,4 @@
-"""Whole Keras models: an embedding is split, replaced, combined or exported in place."""
+"""Whole Keras models: split, replace, combine or export an embedding."""
 
 # first, so that no module here is half imported when Keras makes splitembed register its classes
 import keras  # noqa: F401

@@ -30,7 +30,7 @@ def save_trainable(path: str | os.PathLike[str], split_or_layer_or_model: Any) -
             one such layer.
 
     Raises:
-        SplitError: the argument is none of these; or a model without such a layer, or with several.
+        SplitError: the argument has another type; or the model has no such layer, or several.
     """
     source = split_or_layer_or_model
     # a Keras model; Keras is not imported for a split alone
@@ -56,8 +56,8 @@ def to_dense(layer: Any) -> Any:
         precision are widened to float32.
 
     Raises:
-        SplitError: the argument is none of these; the layer has a combiner, which an `Embedding` lacks; or it is
-            reversible and this Keras has no `ReversibleEmbedding`.
+        SplitError: the argument has another type; the layer has a combiner, which an `Embedding` does not support; or
+            it is reversible and this Keras has no `ReversibleEmbedding`.
     """
     import keras
 
@@ -118,17 +118,17 @@ def export_vectors(
         source: a `SplitTable`, or a `SplitEmbedding` with its rows as trained so far; a frozen.h5 by its path or as
             `FrozenTable`, without its zero row; or `WordVectors`.
         format: "glove", text without a header; "word2vec", text with one; "word2vec-binary".
-        skip_unwritable: leave out tokens that such a file cannot hold, such as the padding token "", instead of
-            refusing them.
+        skip_unwritable: leave out tokens that such a file cannot contain, such as the padding token "", instead of
+            raising an error.
 
     Returns:
         The tokens that were left out.
 
     Raises:
-        VocabularyError: such a file cannot hold a token (empty, with white space, not Unicode, or a duplicate); or can
-            hold none of them.
-        SplitError: the source is none of these or has no words; or a row is not finite.
-        VectorFormatError: the `format` is none of the three.
+        VocabularyError: such a file cannot contain one of the tokens (empty, with white space, not Unicode, or a
+            duplicate), or any of them.
+        SplitError: the source has another type or no words; or a row is not finite.
+        VectorFormatError: `format` is not one of the three.
         TableFormatError, OSError: the frozen.h5 cannot be read.
     """
     words, rows, dim = _words_and_rows(source)

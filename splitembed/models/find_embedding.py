@@ -1,4 +1,4 @@
-"""Find the layer of a model that is to be split, or that is split already, or say why there is none."""
+"""Find the embedding of a model that can be split, or a layer that is split already."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _KNOWN = tuple(each for each in (keras.layers.Embedding, REVERSIBLE) if each is 
 
 
 def find_embedding(model: Any, layer: Any = None) -> Any:
-    """Return the plain embedding of a model, one that can be split without a change of any output.
+    """Return the plain embedding of a model, after checking that a split does not change any output.
 
     Args:
         model: a Keras model or layer; KerasHub's backbones and tasks name theirs, `token_embedding`.
@@ -27,7 +27,8 @@ def find_embedding(model: Any, layer: Any = None) -> Any:
         A built `keras.layers.Embedding` or `ReversibleEmbedding`.
 
     Raises:
-        SplitError: there is none, or several; or it is quantized, has LoRA, or is of a class that computes differently.
+        SplitError: the model has no embedding, or several; or it is quantized, has LoRA, or is of a class that computes
+            differently.
     """
     found = _found(model, layer)
     refusal = _refusal(found) or _refusal_of_sharing(model, found)
@@ -44,7 +45,7 @@ def find_split(model: Any, layer: Any = None) -> SplitEmbedding:
         layer: the layer, or its name, where there are several.
 
     Raises:
-        SplitError: there is none, or several.
+        SplitError: the model has no split layer, or several.
     """
     found = splits_in(model, layer)
     if len(found) == 1:
@@ -58,7 +59,7 @@ def find_split(model: Any, layer: Any = None) -> SplitEmbedding:
 
 
 def splits_in(model: Any, layer: Any = None) -> list[SplitEmbedding]:
-    """Return the split layers of a model; where one is given by itself or by its name, only that."""
+    """Return the split layers of a model, or only the one that is `layer` or has that name."""
     return [each for each in layers_in(model, SplitEmbedding) if layer is None or each is layer or each.name == layer]
 
 
@@ -97,13 +98,13 @@ def _found(model: Any, layer: Any) -> Any:
 
 
 def _kind(model: Any, layer: Any) -> str:
-    """The class of a layer that is not an embedding, in brackets, or ""."""
+    """Return the class of a layer that is not an embedding, in brackets, or ""."""
     others = [each for each in layers_in(model, keras.Layer) if each is layer or each.name == layer]
     return f" (a {type(others[0]).__name__}, not a keras.layers.Embedding)" if others else ""
 
 
 def _token_embedding(model: Any) -> Any:
-    """What a KerasHub backbone, or the backbone of a task, names `token_embedding`."""
+    """Return the `token_embedding` of a KerasHub backbone or of the backbone of a task, or None."""
     for container in (model, getattr(model, "backbone", None)):
         own = getattr(container, "token_embedding", None)
         if own is not None:
@@ -126,7 +127,7 @@ def _without(model: Any) -> str:
 
 
 def _refusal(layer: Any) -> str:
-    """Why a layer cannot be split, or ""."""
+    """Return why a layer cannot be split, or ""."""
     if getattr(layer, "quantization_mode", None) is not None:
         return f"is quantized ({layer.quantization_mode}). Split the model first, then quantize its other layers."
     if getattr(layer, "lora_enabled", False) or getattr(layer, "lora_rank", None):
@@ -147,25 +148,25 @@ def _refusal(layer: Any) -> str:
 
 
 def _refusal_of_sharing(model: Any, layer: Any) -> str:
-    """Why a layer cannot be split whose weight another layer holds in an attribute, or ""."""
+    """Return which other layer has a weight of this one in an attribute, so that it cannot be split, or ""."""
     weights = {id(each) for each in layer.variables}
     for each in all_layers(model):
         if each is not layer and any(id(value) in weights for value in _values(each)):
             kind = type(each).__name__
             return (
-                f"has a weight that {each.name!r} (a {kind}) holds too, and would go on to use as the plain table. Let "
-                "that layer hold the embedding, a ReversibleEmbedding, and call it with reverse=True."
+                f"has a weight that {each.name!r} (a {kind}) has too, and would continue to use. Make that layer call "
+                "the embedding, a ReversibleEmbedding, with reverse=True."
             )
     return ""
 
 
 def _values(layer: Any) -> list[Any]:
-    """The attributes of a layer, and the elements of those that are lists, such as its weights."""
+    """Return the attributes of a layer, and the elements of those that are lists, such as its weights."""
     values = list(vars(layer).values())
     return [*values, *(item for each in values if isinstance(each, list | tuple) for item in each)]
 
 
-# what makes an output of ids; a class that can be split may override anything else
+# the methods that compute an output from ids; a class that can be split may override others
 _METHODS = {
     name: {getattr(each, name) for each in _KNOWN} for name in ("__call__", "call", "compute_mask", "embeddings")
 }

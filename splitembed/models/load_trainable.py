@@ -1,6 +1,6 @@
 """Load a file of trained tokens and rows onto the base model that they were trained on.
 
-The base is known by its fingerprint: the frozen table that the file was made for must be the embedding's table, bit for
+The fingerprint identifies the base: the frozen table that the file was made for must equal the embedding's table to the
 bit.
 """
 
@@ -23,8 +23,8 @@ def load_trainable(path: str | os.PathLike[str], model: Any, *, layer: Any = Non
 
     ```python
     lm = keras_hub.models.CausalLM.from_preset("gemma_2b_en")
-    splitembed.load_trainable("tools.h5", lm)     # as split_embedding left it, with the rows as they were trained
-    splitembed.load_trainable("poems.h5", lm)     # other tokens in place of the first ones
+    splitembed.load_trainable("tools.h5", lm)     # split, with the trained rows
+    splitembed.load_trainable("poems.h5", lm)     # replaces the first tokens
     ```
 
     A plain embedding is split. One that is split already gets the file's tokens and rows: where the tokens are the
@@ -37,8 +37,8 @@ def load_trainable(path: str | os.PathLike[str], model: Any, *, layer: Any = Non
         model: a Keras model with the base's embedding. Give the outermost one.
         layer: the embedding or its name, where there are several; by default the one that is split, else the one that
             `split_embedding` would take.
-        also: models around `model`, as in `split_embedding`: one that is not handed over goes on computing with its
-            compiled functions, and these with the old table, until it is compiled again.
+        also: models around `model`, as in `split_embedding`. The compiled functions of a model that is not handed over
+            continue to compute with the old table until it is compiled again.
 
     Returns:
         The model: the same object.

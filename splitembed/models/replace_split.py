@@ -1,6 +1,6 @@
 """Put a layer of a model on a changed split, and let training continue.
 
-The frozen part of a layer is immutable, so that a changed split needs a new layer in place of the old one. The trained
+The frozen part of a layer is immutable, so that a changed split needs a new layer. The trained
 rows, and the optimizer's slots of rows that still train, are copied.
 """
 
@@ -46,8 +46,8 @@ def replace_split(
             strings whose ids have changed.
         new_reverse_split: for a `SplitReversibleEmbedding` whose weights are not tied, the split of the logits, made
             likewise of `layer.reverse_embedding.to_split()`; by default the present one.
-        also: models around `model`, as in `split_embedding`: one that is not handed over goes on computing with its
-            compiled functions, and these with the old split, until it is compiled again.
+        also: models around `model`, as in `split_embedding`. The compiled functions of a model that is not handed over
+            continue to compute with the old split until it is compiled again.
 
     Returns:
         The model: the same object, in which the same layer is on the new split.
@@ -95,7 +95,7 @@ def _rows(layer: SplitEmbedding, new_split: SplitTable, new_ids: Any) -> Rows:
 
 
 def _check_rows(old: SplitTable, new: SplitTable, rows: Rows) -> None:
-    """Refuse a split with rows from before the training in place of trained ones."""
+    """Refuse a split that would replace trained rows by rows from before the training."""
     survive = rows >= 0
     before, after = (each.view(np.uint32) for each in (old.trainable[rows[survive]], new.trainable[survive]))
     # compared as bits, in which a NaN equals itself

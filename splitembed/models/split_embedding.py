@@ -47,15 +47,15 @@ def split_embedding(
     same fingerprint in every model that was made of this base. A compiled model stays compiled, and its optimizer keeps
     its state.
 
-    A model around `model` that is not handed over in `also` still calls the new layer, but the functions that it has
-    compiled keep the old table: its `predict`, `fit` and `generate` go on computing with the rows as they were before
-    the split, and train those, until it is compiled again.
+    Name models around `model` in `also`. One that is not handed over calls the new layer, but the functions that it has
+    already compiled keep the old table: its `predict`, `fit` and `generate` continue to compute with the rows from
+    before the split, and train those, until it is compiled again.
 
     A model that Keras rebuilds from constructor arguments, such as KerasHub's, cannot be saved as a `.keras` file or
-    a preset while it is split: `save` and its like raise an error. Weights files work, and `save_trainable` writes the
-    small table. A model whose config describes its layers is saved whole. As with every Keras model, that keeps the
-    `trainable` flag of the layers in the config, and not of those that they make, such as the ones in a
-    `MultiHeadAttention`: before you train a loaded model, set the flag of such a layer to True and to False again.
+    a preset while it is split: `save`, `save_to_preset` and similar methods raise an error. Weights files work, and
+    `save_trainable` writes the small table. A model whose config describes its layers is saved whole. As with every
+    Keras model, the file has the `trainable` flags of these layers, and not those of the layers that they make, such as
+    in a `MultiHeadAttention`: before you train a loaded model, set the flag of such a layer to True and to False again.
 
     Args:
         model: a Keras model with a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a KerasHub
@@ -133,7 +133,7 @@ def _trainable_row_of_ids(layer: Any) -> NDArray[np.int64]:
 
 
 def tables_of(dense: Any) -> list[SplitTable]:
-    """Return the tables of a plain embedding as splits in which nothing trains: that of the ids, and of untied logits.
+    """Return the tables of a plain embedding as splits without trainable rows: that of the ids, and of untied logits.
 
     The rows are shared with the layer wherever the backend allows it.
     """

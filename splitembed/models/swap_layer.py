@@ -1,7 +1,7 @@
 """Replace a layer of a built model in place: in graphs, attributes, lists and wrappers.
 
-The object stays and becomes the new layer, so that everything that refers to it finds that. Shapes that follow from the
-number of tokens are computed again; if that fails, everything is as it was before.
+The object becomes the new layer, so that every reference finds that. Shapes that depend on the number of tokens are
+computed again; if that fails, the model is unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,7 +104,7 @@ def _refuse_other_scope(model: Any) -> None:
 
 
 def _become(model: Any, old: Any, new: Any, containers: list[Any]) -> None:
-    """Make one layer the other; where the number of tokens changes, change sizes and shapes too, or nothing at all."""
+    """Make one layer the other and update sizes and shapes to the number of tokens, or change nothing."""
     num_tokens, num_new = old.input_dim, new.input_dim
     undo = Undo()
     try:

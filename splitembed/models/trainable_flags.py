@@ -1,9 +1,9 @@
 """The `trainable` flags around a split layer, so that its rows train and nothing else starts to.
 
-A layer whose own flag is False trains nothing that it holds. So a frozen container of a split layer gets a true flag,
-and everything else in it that seemed trainable is frozen one by one. `combine_embedding` undoes both.
+Nothing in a layer trains whose flag is False. So a frozen container of a split layer gets a true flag, and everything
+else in it that has a true flag is frozen one by one. `combine_embedding` undoes both.
 
-All that is written, and where:
+The changes are:
 
 - on the split layer, `flags_before`: a `FlagsBefore`;
 - on each container that was frozen: its own flag is 1 in functional and sequential models, so that a later
@@ -28,7 +28,7 @@ class FlagsBefore:
 
     Args:
         trainable: the flag of the plain layer.
-        containers: the layers and models that were frozen, and have a true flag for the split layer's sake.
+        containers: the layers and models that were frozen, and have a true flag because of the split layer.
         frozen: the layers and variables in them that are frozen one by one instead.
     """
 
@@ -67,7 +67,7 @@ class FlagsBefore:
         return self.trainable or (self._is_unfrozen(layer) and all(each.trainable for each in layers))
 
     def _is_unfrozen(self, layer: Any) -> bool:
-        """Whether anything in the containers trains apart from split layers."""
+        """Return whether anything in the containers trains apart from split layers."""
         held = [each for container in self.containers for each in all_layers(container)]
         splits = [layer, *(each for each in held if isinstance(each, SplitEmbedding))]
         own = {id(variable) for each in splits for variable in each.variables}

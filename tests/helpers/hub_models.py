@@ -59,14 +59,15 @@ FAMILIES = {
     "gemma": Family(models.GemmaBackbone, GEMMA, models.GemmaCausalLM),
     "bart": Family(models.BartBackbone, HEADS, models.BartSeq2SeqLM),
 }
-GENERATING = [name for name, family in FAMILIES.items() if family.generates]
 MASKED_MODELS = ["bert masked", "distilbert masked"]
+# one family of each kind: a head with a bias for each token, tied and untied weights, an encoder with a decoder
+KINDS = ["bert masked", "gpt2", "llama", "bart"]
 
 Inputs = dict[str, np.ndarray]
 
 
 def make_backbone(name: str, seed: int = 0, **options: Any) -> Any:
-    """A backbone without zero weights, the same at each call with one seed."""
+    """Make a backbone without zero weights, the same at each call with one seed."""
     family = FAMILIES[name]
     keras.utils.set_random_seed(seed)
     backbone = family.backbone(**{"vocabulary_size": NUM_TOKENS, **family.options, **options})
@@ -77,7 +78,7 @@ def make_backbone(name: str, seed: int = 0, **options: Any) -> Any:
 
 
 def make_task(name: str, seed: int = 0, *, optimizer: Any = None, jit_compile: bool = False, **options: Any) -> Any:
-    """A compiled task; by default without XLA."""
+    """Make a compiled task, by default without XLA."""
     family = FAMILIES[name]
     task = family.task(make_backbone(name, seed, **options), **family.task_options)
     _shake(task, seed)
@@ -105,7 +106,7 @@ def freeze(task: Any) -> None:
 
 
 def inputs_for(task: Any, highest: int = NUM_TOKENS, seed: int = 1) -> Inputs:
-    """Ids below `highest`, with duplicates, and with every token that the tests train."""
+    """Make ids below `highest`, with duplicates, and with every token that the tests train."""
     generator = np.random.default_rng(seed)
     ids = generator.integers(1, highest, (3, LENGTH)).astype(np.int32)
     known = [token for token in TRAINED if token < highest]
@@ -124,13 +125,13 @@ def inputs_for(task: Any, highest: int = NUM_TOKENS, seed: int = 1) -> Inputs:
 
 def targets_for(task: Any, highest: int = NUM_TOKENS, seed: int = 2) -> np.ndarray:
     shape = (3, *task.output_shape[1:-1])
-    places = tuple(size or (MASKED if isinstance(task, models.MaskedLM) else LENGTH) for size in shape)
+    sizes = tuple(size or (MASKED if isinstance(task, models.MaskedLM) else LENGTH) for size in shape)
     highest = NUM_CLASSES if isinstance(task, models.TextClassifier) else highest
-    return np.random.default_rng(seed).integers(0, highest, places)
+    return np.random.default_rng(seed).integers(0, highest, sizes)
 
 
 def prompts_for(task: Any, known: int = 3) -> Inputs:
-    """Texts with their first ids alone."""
+    """Make texts of which only the first ids are given."""
     inputs = inputs_for(task)
     given = (np.arange(LENGTH) < known).astype(np.int32) * np.ones((3, 1), np.int32)
     prefix = "decoder_" if "decoder_token_ids" in inputs else ""
@@ -138,13 +139,13 @@ def prompts_for(task: Any, known: int = 3) -> Inputs:
 
 
 def generated(task: Any, prompts: Inputs) -> np.ndarray:
-    """The ids of prompts and of the generated texts."""
+    """Return the ids of prompts and of the generated texts."""
     texts = task.generate(dict(prompts), stop_token_ids=None)
     return next(value for key, value in texts.items() if key.endswith("token_ids"))
 
 
 def outputs_of(model: Any, inputs: Inputs) -> list[np.ndarray]:
-    """The outputs of an eager call and of `predict`, whose programs differ."""
+    """Return the outputs of an eager call and of `predict`, whose programs differ."""
     # a backbone that is not compiled keeps its function
     model.predict_function = None
     return flat(model(inputs)) + flat(model.predict(inputs, verbose=0))
@@ -167,7 +168,7 @@ def is_split(layer: Any) -> bool:
 
 
 def tables_of(model: Any) -> list[np.ndarray]:
-    """The dense table `(num_tokens, dim)`, and that of untied logits."""
+    """Return the dense table `(num_tokens, dim)`, and that of untied logits."""
     layer = embedding_of(model)
     if is_split(layer):
         reverse = layer.reverse_embedding
@@ -183,7 +184,7 @@ def set_tables(model: Any, tables: Iterable[np.ndarray]) -> None:
 
 
 def frozen_bytes(model: Any) -> list[bytes]:
-    """The bytes of a split model's frozen tables."""
+    """Return the bytes of a split model's frozen tables."""
     layer = embedding_of(model)
     reverse = layer.reverse_embedding
     return [each.to_split().frozen.tobytes() for each in ([layer] if reverse is None else [layer, reverse])]
@@ -194,7 +195,7 @@ def own_variables(model: Any) -> list[Any]:
 
 
 def other_weights(model: Any) -> dict[str, np.ndarray]:
-    """Every weight except those of the embedding, by path."""
+    """Return the weights except those of the embedding, by path."""
     own = {id(each) for each in own_variables(model)}
     others = {each.path: each.numpy() for each in model.weights if id(each) not in own}
     assert len(others) == len(model.weights) - len(own)
@@ -202,23 +203,17 @@ def other_weights(model: Any) -> dict[str, np.ndarray]:
 
 
 def other_flags(model: Any) -> dict[int, bool]:
-    """The flag of each layer except the embedding and its parts."""
+    """Return the flag of each layer except the embedding and its parts."""
     own = {id(each) for each in embedding_of(model)._flatten_layers()}
     return {id(each): each.trainable for each in model._flatten_layers() if id(each) not in own}
 
 
 def same_weights(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    """Compare to the bit; an output bias that has grown, in its old part."""
+    """Assert equal weights to the bit; of an output bias that has grown, compare the old part."""
     assert found.keys() == expected.keys()
     for path, value in expected.items():
         now = found[path][: len(value)] if path.endswith("output_bias") else found[path]
         assert now.dtype == value.dtype and now.tobytes() == value.tobytes(), path
-
-
-def same_bits(found: Iterable[np.ndarray], expected: Iterable[np.ndarray]) -> None:
-    for now, before in zip(found, expected, strict=True):
-        assert (now.dtype, now.shape) == (before.dtype, before.shape)
-        assert now.tobytes() == before.tobytes(), f"differ by {np.abs(np.float64(now) - np.float64(before)).max()}"
 
 
 def old_columns(logits: Iterable[np.ndarray]) -> list[np.ndarray]:
@@ -226,14 +221,14 @@ def old_columns(logits: Iterable[np.ndarray]) -> list[np.ndarray]:
 
 
 def classes_of_ours(model: Any) -> list[str]:
-    """The classes of splitembed in a model and in its config."""
+    """Return the classes of splitembed in a model and in its config."""
     here = [type(each).__name__ for each in model._flatten_layers() if type(each).__module__.startswith("splitembed")]
     config = json.dumps(keras.saving.serialize_keras_object(model), default=str)
     return here + (["its config"] if "splitembed" in config else [])
 
 
 def num_new(name: str) -> int:
-    """The tokens that a family can grow by: the head of a masked language model has a bias for each."""
+    """Return how many tokens a family can grow by; the head of a masked language model has a bias for each."""
     return 0 if name in MASKED_MODELS else NUM_NEW
 
 

@@ -91,8 +91,8 @@ def shared(layer: Any) -> Any:
 def positions(layer: Any) -> Any:
     """A second embedding, of positions."""
     ids = keras.Input((LENGTH,), dtype="int32")
-    places = layers.Embedding(NUM_TOKENS, DIM, name="positions")(ids * 0 + ops.arange(LENGTH, dtype="int32"))
-    return keras.Model(ids, _through(head(), layers.Add()([layer(ids), places])))
+    rows = layers.Embedding(NUM_TOKENS, DIM, name="positions")(ids * 0 + ops.arange(LENGTH, dtype="int32"))
+    return keras.Model(ids, _through(head(), layers.Add()([layer(ids), rows])))
 
 
 def in_time_distributed(layer: Any) -> Any:
@@ -188,7 +188,7 @@ class Automatic(keras.Model):
 
 
 @register
-class OfItsOwn(keras.Model):
+class FunctionalFromSize(keras.Model):
     """A functional model whose constructor takes a size, like KerasHub's backbones."""
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
@@ -208,7 +208,7 @@ class HoldsModel(keras.Model):
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         ids = keras.Input((LENGTH,), dtype="int32")
-        self.encoder = keras.Model(ids, OfItsOwn(vocab_size, name="own")(ids))
+        self.encoder = keras.Model(ids, FunctionalFromSize(vocab_size, name="own")(ids))
         self.last = layers.Dense(1)
 
     def call(self, ids: Any) -> Any:
@@ -237,13 +237,13 @@ MODELS: dict[str, Callable[..., Any]] = {
     "dict": _with(InDict),
     "made in build": lambda num_tokens: sequential(MakesInBuild(num_tokens)),
     "automatic": lambda num_tokens: Automatic(),
-    "functional of its own": OfItsOwn,
+    "functional from a size": FunctionalFromSize,
     "model in a model": HoldsModel,
 }
 
 
 def make_model(name: str, num_tokens: int = NUM_TOKENS, **options: Any) -> Any:
-    """A built model without zero weights, the same at each call."""
+    """Make a built model without zero weights, the same at each call."""
     keras.utils.set_random_seed(0)
     model = MODELS[name](num_tokens, **options)
     model(inputs_for(model, ids_of()))
@@ -251,7 +251,7 @@ def make_model(name: str, num_tokens: int = NUM_TOKENS, **options: Any) -> Any:
 
 
 def shake(model: Any) -> Any:
-    """The same weights at each call, those of the embedding those of `table`."""
+    """Assign weights, the same at each call: to the embedding those of `table`."""
     generator = np.random.default_rng(3)
     tokens = embedding_of(model)
     for weight in model.weights:
@@ -262,7 +262,7 @@ def shake(model: Any) -> Any:
 
 
 def inputs_for(model: Any, ids: np.ndarray) -> np.ndarray:
-    """Ids, with another axis where the model takes sequences of one id."""
+    """Return ids, with another axis where the model takes sequences of one id."""
     return ids[..., None] if len(getattr(model, "input_shape", ()) or ()) == 3 else ids
 
 
@@ -279,7 +279,7 @@ def embedding_of(model: Any) -> Any:
 
 
 def split_of(model: Any, **options: Any) -> Any:
-    """The model, split so that the chosen tokens train, and two new ones."""
+    """Split a model so that the chosen tokens and two new ones train."""
     return se.split_embedding(model, CHOSEN, NUM_NEW, **{"layer": TOKENS, **options})
 
 
@@ -288,15 +288,9 @@ def numpy(tensor: Any) -> np.ndarray:
 
 
 def outputs_of(model: Any, ids: np.ndarray | None = None) -> list[np.ndarray]:
-    """The outputs of an eager call and of `predict`."""
+    """Return the outputs of an eager call and of `predict`."""
     inputs = inputs_for(model, ids_of() if ids is None else ids)
     return [numpy(model(ops.convert_to_tensor(inputs))), model.predict(inputs, verbose=0)]
-
-
-def same_bits(found: Iterable[Any], expected: Iterable[Any]) -> None:
-    for now, before in zip(found, expected, strict=True):
-        assert (now.dtype, now.shape) == (before.dtype, before.shape)
-        assert now.tobytes() == before.tobytes(), f"differ by {np.abs(np.float64(now) - np.float64(before)).max()}"
 
 
 def compiled(model: Any, optimizer: Any = "sgd", **options: Any) -> Any:
@@ -306,7 +300,7 @@ def compiled(model: Any, optimizer: Any = "sgd", **options: Any) -> Any:
 
 
 def rows_of(model: Any) -> np.ndarray:
-    """The dense table, `(num_tokens, dim)` float32."""
+    """Return the dense table, `(num_tokens, dim)` float32."""
     layer = embedding_of(model)
     return layer.to_split().combine() if hasattr(layer, "to_split") else numpy(ops.cast(layer.embeddings, "float32"))
 
@@ -317,7 +311,7 @@ def other_layers(model: Any) -> list[Any]:
 
 
 def other_weights(model: Any) -> list[Any]:
-    """Every weight but those of the embedding."""
+    """Return the weights except those of the embedding."""
     own = {id(each) for each in embedding_of(model).weights}
     return [each for each in model.weights if id(each) not in own]
 
@@ -327,7 +321,7 @@ def values_of(weights: Iterable[Any]) -> list[np.ndarray]:
 
 
 def names_of_ours(model: Any) -> list[str]:
-    """The classes of splitembed among the layers of a model."""
+    """Return the classes of splitembed among the layers of a model."""
     return [
         each.__name__
         for layer in model._flatten_layers()

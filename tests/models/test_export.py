@@ -17,7 +17,7 @@ from tests.helpers.models import IDS, TARGETS, WORDS, embeddings_in, functional,
 
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
-    """Trained a little, so that its rows are not the split's."""
+    """Train a model for some steps, so that its rows differ from those of the split."""
     model = functional(SplitEmbedding(make_split(), mask_zero=True, name="tokens"))
     model.compile("sgd", "mse")
     model.fit(IDS, TARGETS, verbose=0)
@@ -59,8 +59,8 @@ def test_dense_layer_keeps_the_dtype_policy(layer):
     same_bits(to_dense(mixed)(IDS), mixed(IDS))
 
 
-def test_dense_layer_in_place_of_the_layer_predicts_the_same(model, layer):
-    """Masks included: the average leaves padding out."""
+def test_dense_layer_predicts_the_same_in_the_model(model, layer):
+    """The mask is used too: the average excludes padding."""
     dense = functional(to_dense(layer))
     dense.layers[-1].set_weights(model.layers[-1].get_weights())
     np.testing.assert_allclose(dense(IDS), model(IDS), rtol=0, atol=1e-6)
@@ -138,7 +138,7 @@ def test_a_shared_frozen_table_and_a_trained_one_predict_the_same(tmp_path):
 
 @pytest.mark.parametrize("export", [to_dense, lambda given: save_trainable("never.h5", given)])
 @pytest.mark.parametrize("given", [np.ones((2, 3)), None, keras.layers.Embedding(2, 3)])
-def test_anything_else_is_refused(export, given):
+def test_other_arguments_are_refused(export, given):
     message = rf"(?s)must be a SplitTable, or a layer that has one.*of type {type(given).__name__}"
     with pytest.raises(SplitError, match=message):
         export(given)
@@ -148,7 +148,8 @@ def test_anything_else_is_refused(export, given):
 
 SERVE = """
 import sys
-sys.modules["splitembed"] = None  # importing it fails, wherever it may be installed
+# makes its import fail
+sys.modules["splitembed"] = None
 import numpy as np, tensorflow as tf
 folder, num_tokens = sys.argv[1], int(sys.argv[2])
 ids = np.load(folder + "/ids.npy")
@@ -168,7 +169,7 @@ for name in sys.argv[3:]:
 
 
 def served(folder: Path, num_tokens: int, ids: np.ndarray, *names: str) -> list[np.ndarray]:
-    """What each SavedModel in the folder gives, in a process of its own that cannot import us."""
+    """Return the output of each SavedModel in the folder, from a process that cannot import splitembed."""
     np.save(folder / "ids.npy", ids)
     run_fresh(SERVE, folder, str(num_tokens), *names, importable=())
     return [np.load(folder / f"{name}.npy") for name in names]
@@ -269,7 +270,7 @@ def test_tables_above_2_gb_are_exported_in_little_memory(tmp_path):
 
 
 def test_an_export_without_tables_never_serves(tmp_path):
-    """Newer Kerases walk the layers and stop; older ones export what then always raises."""
+    """Newer versions of Keras raise an error; older ones export a model that raises one at each call."""
     config = SplitEmbedding(make_split()).get_config()
     config["split"]["frozen_fingerprint"] = "sha256:gone"
     model = sequential(SplitEmbedding.from_config(config))

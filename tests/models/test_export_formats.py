@@ -23,7 +23,7 @@ def form(request) -> str:
 
 
 def run_file(path):
-    """Loads a file in its format's own runtime; gives what maps ids to the output."""
+    """Load a file in the runtime of its format, and return a function from ids to the output."""
     if path.suffix == ".onnx":
         import onnxruntime
 
@@ -50,7 +50,7 @@ def make_split(dtype: str = "float32", trainable_ids=(1, 4, 7), num_tokens: int 
 
 
 def make_model(layer: SplitEmbedding, length: int | None = None, dtype: str | None = "int32") -> keras.Model:
-    """Pooling, where the layer does not pool, and a Dense; called once, as ONNX needs it."""
+    """Make a model that pools, if the layer does not, with a Dense, and call it once, which ONNX needs."""
     ids = keras.Input((length,), dtype=dtype)
     rows = layer(ids)
     rows = rows if layer.combiner else keras.layers.GlobalAveragePooling1D()(rows)
@@ -66,7 +66,7 @@ def make_ids(dtype: str = "int32", num_tokens: int = NUM_TOKENS) -> np.ndarray:
 
 
 def check(model: keras.Model, run, ids: np.ndarray, wrong: list) -> None:
-    """Right for ids; with a wrong one among them the example's output is NaN, and the others stay."""
+    """Assert the right output for ids, and NaN for an example with a wrong id, without a change of the others."""
     expected = model.predict(ids, verbose=0)
     np.testing.assert_allclose(run(ids), expected, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(run(ids[:1]), expected[:1], rtol=0, atol=TOLERANCE)
@@ -134,7 +134,7 @@ def test_the_file_holds_the_tables_once(form, tmp_path, dtype):
 
 
 def test_later_calls_and_exports_look_up_as_before(form, tmp_path):
-    """An export leaves nothing behind: a SavedModel checks ids, and holds no table in another precision."""
+    """A later SavedModel checks ids, and has no table in another precision."""
     split = make_split("float16", num_tokens=20_000)
     model = make_model(SplitEmbedding(split))
     exported(model, form, tmp_path)
@@ -159,7 +159,7 @@ def from_function(model: keras.Model, path) -> None:
     tf2onnx.convert.from_function(tf.function(model), signature, output_path=path)
 
 
-def test_the_converters_own_functions_give_the_same(form, tmp_path):
+def test_calling_the_converters_directly_gives_the_same(form, tmp_path):
     model = make_model(SplitEmbedding(make_split(), mask_zero=True))
     path = tmp_path / FILES[form]
     {"onnx": from_function, "litert": from_keras_model}[form](model, path)

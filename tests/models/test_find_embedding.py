@@ -1,4 +1,4 @@
-"""The embedding of a model that is split: the named one, KerasHub's or the only one; or an error."""
+"""The embedding to split is the named one, KerasHub's `token_embedding` or the only one; others are refused."""
 
 import keras
 import numpy as np
@@ -10,9 +10,10 @@ from splitembed import SplitEmbedding, SplitTable
 from splitembed.errors import SplitError
 from splitembed.models.find_embedding import find_embedding, layers_in
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
-BY_ITSELF = [name for name in pm.MODELS if name != "positions"]
+ONE_EMBEDDING = [name for name in pm.MODELS if name != "positions"]
 
 
 def built(layer):
@@ -23,7 +24,7 @@ def built(layer):
 # Found
 
 
-@pytest.mark.parametrize("name", BY_ITSELF)
+@pytest.mark.parametrize("name", ONE_EMBEDDING)
 def test_the_only_embedding_is_found_at_any_depth(name):
     model = pm.make_model(name)
     assert find_embedding(model) is find_embedding(model, pm.TOKENS) is pm.embedding_of(model)
@@ -99,7 +100,7 @@ def test_the_embedding_that_kerashub_names_is_found(make):
 
 @pytest.mark.parametrize("make", [Named, lambda layer: Task(Named(layer)), lambda layer: pm.positions(layer)])
 def test_no_other_embedding_is_split_instead_of_a_split_one(make):
-    """As a second call for still more tokens would otherwise take BERT's segments, or a table of positions."""
+    """Otherwise a second call for more tokens would split the table of BERT's segments or of positions."""
     model = make(built(pm.embedding()))
     model(pm.ids_of())
     pm.split_of(model)
@@ -119,7 +120,7 @@ def test_a_model_without_an_embedding_is_refused():
 
 
 class Hides(keras.Model):
-    """A model that holds its embedding where Keras does not look."""
+    """A model whose embedding is not in an attribute, so that Keras does not find it."""
 
     def __init__(self):
         super().__init__()
@@ -168,14 +169,14 @@ def test_a_quantized_embedding_is_refused(mode):
     before = pm.outputs_of(model)
     with pytest.raises(SplitError, match=rf"is quantized \({mode}\). Split the model first, then quantize"):
         se.split_embedding(model, [1])
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
 
 
 def test_other_layers_may_be_quantized():
     model = pm.make_model("functional")
     model.layers[-1].quantize("int8")
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
 
 
 def test_an_embedding_with_lora_is_refused_until_it_is_merged(tmp_path):
@@ -195,7 +196,7 @@ def test_lora_on_other_layers_keeps_training():
     model = pm.make_model("functional")
     model.layers[-1].enable_lora(2)
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
     # the split's rows, two factors of LoRA, the bias
     assert len(model.trainable_weights) == 4
 
@@ -229,17 +230,17 @@ def test_a_class_that_computes_differently_is_refused(kind):
         find_embedding(model)
 
 
-class OfAnotherName(layers.Embedding):
+class Renamed(layers.Embedding):
     """A subclass without overrides."""
 
 
 def test_a_subclass_without_overrides_is_split():
-    model = pm.shake(pm.functional(pm.embedding(kind=OfAnotherName)))
+    model = pm.shake(pm.functional(pm.embedding(kind=Renamed)))
     before = pm.outputs_of(model)
-    pm.same_bits(pm.outputs_of(pm.split_of(model)), before)
+    all_same_bits(pm.outputs_of(pm.split_of(model)), before)
 
 
-# Among split layers
+# Split layers
 
 
 @needs_reversible

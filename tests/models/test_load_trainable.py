@@ -19,7 +19,7 @@ IDS = np.array([[1, 2, 5, 8, 3], [0, 7, 7, 4, 6]])
 
 
 def base(kind: str, *, dim: int = DIM, num_tokens: int = NUM_TOKENS, dtype: str = "float32", seed: int = 0):
-    """A model whose embedding is called so and is the same at each call, with nothing trained."""
+    """Make a model with one kind of embedding, the same at each call and not trained."""
     options = {"dtype": keras.DTypePolicy(dtype), "name": "token_embedding"}
     if kind == "plain":
         layer = keras.layers.Embedding(num_tokens, dim, **options)
@@ -28,7 +28,7 @@ def base(kind: str, *, dim: int = DIM, num_tokens: int = NUM_TOKENS, dtype: str 
         layer = LAYER(num_tokens, dim, tie_weights=kind == "tied", **options)
         model = language_model(layer)
     shapes = [tuple(each.shape) for each in layer.weights]
-    layer.set_weights([rows(*shape, seed=seed + place) for place, shape in enumerate(shapes)])
+    layer.set_weights([rows(*shape, seed=seed + index) for index, shape in enumerate(shapes)])
     return model
 
 
@@ -37,15 +37,15 @@ def embedding(model):
 
 
 def trained(kind: str, seed: int, chosen=(3, 7), new_tokens=2, **options):
-    """The base with chosen and new tokens, whose rows are what some training may have made of them."""
+    """Make the base with chosen and new tokens, whose rows are as if they had been trained."""
     model = split_embedding(base(kind), chosen, new_tokens, **options)
-    for place, layer in enumerate(layers_of(model)):
-        layer.trainable_rows.assign(rows(*layer.trainable_rows.shape, seed=10 * seed + place))
+    for index, layer in enumerate(layers_of(model)):
+        layer.trainable_rows.assign(rows(*layer.trainable_rows.shape, seed=10 * seed + index))
     return model
 
 
 def layers_of(model):
-    """The split layer, and that of its logits where it has one."""
+    """Return the split layer, and that of its logits if there is one."""
     found = [embedding(model), getattr(embedding(model), "reverse_embedding", None)]
     return [each for each in found if each is not None]
 
@@ -78,7 +78,7 @@ def test_each_adapter_on_one_base_gives_its_own_outputs(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_the_same_tokens_are_assigned_to_the_weights_that_are_there(kind, tmp_path):
+def test_rows_of_the_same_tokens_are_assigned_to_the_present_weights(kind, tmp_path):
     save_trainable(tmp_path / "adapter.h5", trained(kind, 1))
     model = trained(kind, 2)
     variables = [layer.trainable_rows for layer in layers_of(model)]

@@ -15,6 +15,7 @@ from splitembed.errors import FingerprintError, SplitError
 from splitembed.layers.spec import LIVE
 from splitembed.models.rebuilt_models import REFUSED, config_holds
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
@@ -23,13 +24,13 @@ MODELS = {name: lambda name=name: pm.make_model(name) for name in pm.MODELS}
 if pm.REVERSIBLE is not None:
     MODELS["tied"] = lambda: pm.make_language_model()
     MODELS["untied"] = lambda: pm.make_language_model(tie_weights=False, logit_soft_cap=2.0)
-REBUILT = ["made in build", "automatic", "functional of its own", "model in a model"]
+REBUILT = ["made in build", "automatic", "functional from a size", "model in a model"]
 SAVED = [name for name in MODELS if name not in REBUILT]
 IDS = pm.ids_of(highest=pm.GROWN)
 
 
 def trained(model):
-    """Split, with rows that are not what they started as."""
+    """Split a model, and assign other rows than the initial ones."""
     layer = pm.embedding_of(pm.split_of(model))
     for number, each in enumerate(filter(None, [layer, getattr(layer, "reverse_embedding", None)])):
         each.trainable_rows.assign(pm.table(len(pm.TRAINED), seed=7 + number))
@@ -73,7 +74,7 @@ def test_a_rebuilt_model_refuses_before_a_file_is_touched(name, tmp_path):
     model.save(path)
     # "automatic" always makes the old number of rows
     if name != "automatic":
-        pm.same_bits([output_of(keras.models.load_model(path))], [output_of(model)])
+        all_same_bits([output_of(keras.models.load_model(path))], [output_of(model)])
 
 
 @pytest.mark.parametrize("name", REBUILT)
@@ -82,7 +83,7 @@ def test_a_rebuilt_model_is_restored_by_its_small_table(name, tmp_path):
     trained(model)
     se.save_trainable(tmp_path / "rows.h5", model)
     loaded = se.load_trainable(tmp_path / "rows.h5", pm.make_model(name))
-    pm.same_bits([output_of(loaded)], [output_of(model)])
+    all_same_bits([output_of(loaded)], [output_of(model)])
     assert shadowed(loaded) == {"save"}
 
 
@@ -92,7 +93,7 @@ def around(inner):
 
 
 def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
-    outer = around(pm.split_of(pm.make_model("functional of its own")))
+    outer = around(pm.split_of(pm.make_model("functional from a size")))
     with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding.*save_trainable.*combine_embedding"):
         outer.save(tmp_path / "model.keras")
     with pytest.raises(NotImplementedError, match="'tokens' is a SplitEmbedding"):
@@ -100,10 +101,10 @@ def test_a_model_around_a_rebuilt_one_is_refused_by_the_layer(tmp_path):
     outer.save_weights(tmp_path / "model.weights.h5")
     se.combine_embedding(outer)
     outer.save(tmp_path / "model.keras")
-    pm.same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
+    all_same_bits([output_of(keras.models.load_model(tmp_path / "model.keras"))], [output_of(outer)])
 
 
-def test_the_refusal_goes_with_the_last_split_layer():
+def test_the_refusal_is_removed_with_the_last_split_layer():
     model = two_layers()
     pm.split_of(model)
     se.split_embedding(model, [2], layer="others")
@@ -115,19 +116,19 @@ def test_the_refusal_goes_with_the_last_split_layer():
 
 
 def test_a_refusal_can_be_pickled():
-    model = pm.split_of(pm.make_model("functional of its own"))
+    model = pm.split_of(pm.make_model("functional from a size"))
     with pytest.raises(NotImplementedError, match="save of"):
         pickle.loads(pickle.dumps(model.save))("model.keras")
 
 
-@pytest.mark.parametrize("name", ["functional of its own", "automatic"])
+@pytest.mark.parametrize("name", ["functional from a size", "automatic"])
 def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
     model = pm.compiled(trained(pm.make_model(name)))
     checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "model.weights.h5", save_weights_only=True)
     model.fit(IDS, pm.targets_of(), callbacks=[checkpoint], verbose=0)
     other = pm.split_of(pm.make_model(name))
     other.load_weights(tmp_path / "model.weights.h5")
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
 
 
 # Whole models
@@ -135,7 +136,7 @@ def test_a_checkpoint_of_weights_alone_works(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Every model, saved, and what it puts out."""
+    """Save every model, and return the folder and the outputs."""
     folder, expected = tmp_path_factory.mktemp("models"), {}
     for name in SAVED:
         model = trained(MODELS[name]())
@@ -150,10 +151,10 @@ def test_a_saved_model_loads_with_the_same_outputs(name, saved, tmp_path):
     folder, expected = saved
     loaded = keras.models.load_model(folder / f"{name}.keras")
     assert isinstance(pm.embedding_of(loaded), SplitEmbedding)
-    pm.same_bits([output_of(loaded)], [expected[name]])
+    all_same_bits([output_of(loaded)], [expected[name]])
     loaded.save(tmp_path / "again.keras")
     again = keras.models.load_model(tmp_path / "again.keras")
-    pm.same_bits([output_of(again)], [expected[name]])
+    all_same_bits([output_of(again)], [expected[name]])
     se.combine_embedding(again)
     assert not pm.names_of_ours(again)
     # logits of new tokens are then a part of one product with the others
@@ -224,7 +225,7 @@ def test_a_loaded_model_trains_on_with_its_optimizer_state(name, tmp_path):
 
 
 def two_layers():
-    """A rebuilt model with three embeddings."""
+    """Make a rebuilt model with three embeddings."""
 
     class Two(keras.Model):
         def __init__(self, **kwargs):
@@ -248,7 +249,7 @@ def test_two_split_layers_of_one_model():
     before = output_of_two(model)
     pm.split_of(model)
     se.split_embedding(model, [2], layer="others")
-    pm.same_bits([output_of_two(model)], [before])
+    all_same_bits([output_of_two(model)], [before])
     model.others.trainable_rows.assign(np.full((1, pm.DIM), 5, np.float32))
     changed = output_of_two(model)
     assert [type(each) for each in (model.plain, model.tokens, model.others)] == [
@@ -258,7 +259,7 @@ def test_two_split_layers_of_one_model():
     ]
     assert (model.tokens.num_trainable, model.others.num_trainable) == (len(pm.TRAINED), 1)
     se.combine_embedding(model)
-    pm.same_bits([output_of_two(model)], [changed])
+    all_same_bits([output_of_two(model)], [changed])
 
 
 def output_of_two(model):
@@ -279,7 +280,7 @@ def test_weights_load_onto_the_same_split(name, tmp_path):
     other = pm.split_of(pm.make_model(name))
     assert output_of(other).tobytes() != output_of(model).tobytes()
     other.load_weights(path)
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
 
 
 def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
@@ -288,7 +289,7 @@ def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
     split.save_weights(tmp_path / "split.weights.h5")
     with pytest.raises(ValueError, match=r"tokens|[Ll]ayer"):
         plain.load_weights(tmp_path / "split.weights.h5")
-    pm.same_bits([pm.rows_of(plain)], [pm.table()])
+    all_same_bits([pm.rows_of(plain)], [pm.table()])
     with pytest.raises((SplitError, ValueError), match="of a SplitEmbedding. Load them into"):
         split.load_weights(tmp_path / "plain.weights.h5")
     other = se.split_embedding(pm.make_model("functional"), [2], pm.NUM_NEW)
@@ -297,7 +298,7 @@ def test_weights_of_another_split_or_of_a_plain_model_are_refused(tmp_path):
 
 
 @on_tensorflow
-@pytest.mark.parametrize("name", ["functional", "attribute", "functional of its own"])
+@pytest.mark.parametrize("name", ["functional", "attribute", "functional from a size"])
 def test_a_checkpoint_is_restored(name, tmp_path):
     import tensorflow as tf
 
@@ -305,7 +306,7 @@ def test_a_checkpoint_is_restored(name, tmp_path):
     path = tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
     other = pm.split_of(pm.make_model(name))
     tf.train.Checkpoint(model=other).read(path).assert_existing_objects_matched()
-    pm.same_bits([output_of(other)], [output_of(model)])
+    all_same_bits([output_of(other)], [output_of(model)])
     values = [np.prod(shape) for _, shape in tf.train.list_variables(path)]
     assert pm.NUM_TOKENS * pm.DIM not in values
     with pytest.raises(FingerprintError, match="belongs to another split"):
@@ -336,7 +337,7 @@ def test_a_clone_is_split_too(name):
     assert pm.embedding_of(clone) is not pm.embedding_of(model)
     assert not {id(each) for each in clone.weights} & {id(each) for each in model.weights}
     clone.set_weights(model.get_weights())
-    pm.same_bits([output_of(clone)], [output_of(model)])
+    all_same_bits([output_of(clone)], [output_of(model)])
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
@@ -344,10 +345,10 @@ def test_a_clone_is_split_too(name):
 def test_a_copy_shares_nothing_with_the_model(name, copied):
     model = trained(pm.make_model(name))
     again = copied(model)
-    pm.same_bits([output_of(again)], [output_of(model)])
+    all_same_bits([output_of(again)], [output_of(model)])
     before = output_of(model)
     pm.embedding_of(again).trainable_rows.assign(pm.table(len(pm.TRAINED), seed=30))
-    pm.same_bits([output_of(model)], [before])
+    all_same_bits([output_of(model)], [before])
     assert output_of(again).tobytes() != before.tobytes()
 
 
@@ -355,7 +356,7 @@ def test_a_copy_shares_nothing_with_the_model(name, copied):
 def test_a_rebuilt_model_is_not_copied(copied):
     """Keras copies and pickles a model as a `.keras` file in memory."""
     with pytest.raises(NotImplementedError, match="save_trainable"):
-        copied(pm.split_of(pm.make_model("functional of its own")))
+        copied(pm.split_of(pm.make_model("functional from a size")))
 
 
 # Presets

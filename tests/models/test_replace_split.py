@@ -1,4 +1,4 @@
-"""replace_split: the next step equals that of an uninterrupted dense reference, in every kind of model."""
+"""After replace_split, training continues as that of a dense reference, in every kind of model."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ OPTIMIZERS = {
     "lion": lambda: keras.optimizers.Lion(0.02),
     "schedule": lambda: keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)),
 }
-# What updates rows by more than their own gradients, which no dense table with frozen rows can show.
+# These update rows by more than their gradients, so that a dense table with frozen rows is no reference.
 OTHERS = {
     "adamw": lambda: keras.optimizers.AdamW(0.05, weight_decay=0.1),
     "adafactor": lambda: keras.optimizers.Adafactor(0.05),
@@ -38,7 +38,7 @@ OTHERS = {
 
 
 class DenseTable(keras.layers.Layer):
-    """One dense trainable table, of which a mask lets some rows' gradients through: the reference."""
+    """The reference: a dense table in which a mask selects the rows that get gradients."""
 
     def build(self, shape):
         self.table = self.add_weight(shape=MATRIX.shape, initializer=lambda *_, **__: ops.convert_to_tensor(MATRIX))
@@ -79,7 +79,7 @@ def layer_of(model) -> SplitEmbedding:
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_history_of_changes_equals_a_dense_reference(optimizer):
-    """Thawed, frozen, grown by a token that is not used yet: after each change both train on, step by step."""
+    """Thaw, grow by a token without occurrences, and freeze; after each change both models train on."""
     reference = DenseTable()
     dense = model_on(reference, OPTIMIZERS[optimizer]())
     model = model_on(SplitEmbedding(split_of()), OPTIMIZERS[optimizer]())
@@ -150,7 +150,7 @@ def test_a_moving_average_starts_at_the_frozen_row():
 
 
 class Subclassed(keras.Model):
-    """A model that holds the layer in an attribute, and in a model inside it."""
+    """A model with the layer in another model, which is in an attribute."""
 
     def __init__(self, layer):
         super().__init__()
@@ -162,7 +162,7 @@ class Subclassed(keras.Model):
 
 
 class Direct(keras.Model):
-    """A model that holds the layer itself."""
+    """A model with the layer in an attribute."""
 
     def __init__(self, layer):
         super().__init__()
@@ -246,15 +246,15 @@ class Holder(keras.layers.Layer):
         return self.parts[0](ids)
 
 
-class TwoNumbers(keras.Model):
-    """A functional model whose constructor takes something else."""
+class FromLayer(keras.Model):
+    """A functional model whose constructor takes a layer."""
 
     def __init__(self, layer):
         ids = keras.Input((None,), dtype="int32")
         super().__init__(ids, layer(ids))
 
 
-@pytest.mark.parametrize("make", [lambda layer: keras.Sequential([Holder(layer)]), TwoNumbers])
+@pytest.mark.parametrize("make", [lambda layer: keras.Sequential([Holder(layer)]), FromLayer])
 def test_a_layer_is_replaced_in_lists_and_subclassed_models(make):
     layer = SplitEmbedding(split_of())
     model, ids = make(layer), np.array([[1, 2, 6]])

@@ -1,4 +1,4 @@
-"""Random histories of a table in a model that trains on, against a NumPy model of the same history."""
+"""Random changes of a table between training steps give the rows of a NumPy reference."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ operations = st.lists(st.sampled_from(["thaw", "freeze", "grow", "shrink", "trai
 
 
 class Reference:
-    """Each token's row, and what Adagrad has added up for it; frozen rows have neither gradient nor slot."""
+    """The row of each token and its Adagrad accumulator; frozen rows have neither gradient nor accumulator."""
 
     def __init__(self):
         self.row = dict(zip(TOKENS, FIRST.astype(np.float32).astype(np.float64), strict=True))
@@ -46,7 +46,7 @@ def make_model() -> keras.Model:
 
 
 def change(operation: str, split: SplitTable, reference: Reference, generator) -> SplitTable:
-    """The operation on both, on tokens drawn anew."""
+    """Apply an operation to both, on random tokens."""
     tokens = list(reference.row)
     chosen = [str(each) for each in generator.choice(tokens, 2, replace=False)]
     if operation == "thaw":
@@ -89,7 +89,7 @@ def test_a_random_history_equals_numpy(history, seed):
         split = model.get_layer("words").to_split()
         assert list(split.vocabulary) == list(reference.row)
         assert set(split.trainable_ids) == {
-            place for place, token in enumerate(reference.row) if token in reference.sum
+            index for index, token in enumerate(reference.row) if token in reference.sum
         }
         np.testing.assert_allclose(split.combine(), list(reference.row.values()), rtol=1e-4, atol=1e-5)
         assert int(model.optimizer.iterations) == num_steps

@@ -1,4 +1,4 @@
-"""A split model gives the same outputs, trains chosen and new tokens alone, and can be combined again."""
+"""A split model computes the same outputs, trains only chosen and new tokens, and can be combined again."""
 
 import gc
 import sys
@@ -13,6 +13,7 @@ import splitembed as se
 from splitembed import SplitEmbedding
 from splitembed.errors import SplitError, UnknownTokenError
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
@@ -43,12 +44,12 @@ def test_no_output_changes_by_a_bit(name):
     before, kinds, config = pm.outputs_of(model), [type(each) for each in model._flatten_layers()], model.get_config()
     names = [(each.name, each.path) for each in model.weights]
     assert pm.split_of(model) is model
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
     with_new = grown(model)
     assert np.isfinite(with_new).all()
     assert se.combine_embedding(model) is model
-    pm.same_bits(pm.outputs_of(model), before)
-    pm.same_bits(grown(model), with_new)
+    all_same_bits(pm.outputs_of(model), before)
+    all_same_bits(grown(model), with_new)
     assert [type(each) for each in model._flatten_layers()] == kinds and not pm.names_of_ours(model)
     assert [(each.name, each.path) for each in model.weights] == names
     assert "splitembed" not in repr(model.get_config()) and model.get_config().keys() == config.keys()
@@ -66,10 +67,10 @@ def test_no_output_of_a_compiled_function_changes_by_a_bit(name):
 
     before = run(pm.ids_of())
     pm.split_of(model)
-    pm.same_bits([run(pm.ids_of())], [before])
+    all_same_bits([run(pm.ids_of())], [before])
     with_new = run(GROWN_IDS)
     se.combine_embedding(model)
-    pm.same_bits([run(pm.ids_of()), run(GROWN_IDS)], [before, with_new])
+    all_same_bits([run(pm.ids_of()), run(GROWN_IDS)], [before, with_new])
 
 
 @needs_reversible
@@ -81,11 +82,11 @@ def test_no_logit_changes_by_a_bit(kind, new):
     se.split_embedding(model, pm.CHOSEN, new)
     after = pm.outputs_of(model)
     assert {each.shape[-1] for each in after} == {pm.NUM_TOKENS + new}
-    pm.same_bits([np.ascontiguousarray(each[..., : pm.NUM_TOKENS]) for each in after], before)
+    all_same_bits([np.ascontiguousarray(each[..., : pm.NUM_TOKENS]) for each in after], before)
     with_new = grown(model) if new else after
     se.combine_embedding(model)
     for found, expected in zip(grown(model) if new else pm.outputs_of(model), with_new, strict=True):
-        # new columns are a product of their own until they lie in one table with the others
+        # until the tables are combined, new columns are the result of a separate product
         np.testing.assert_allclose(found, expected, rtol=0, atol=0.05 if kind == "reverse dtype" else TOLERANCE)
 
 
@@ -106,7 +107,7 @@ def test_no_output_changes_under_any_policy(kind, policy):
 
     before = [np.ascontiguousarray(each) for each in outputs()]
     pm.split_of(model)
-    pm.same_bits([np.ascontiguousarray(each) for each in outputs()], before)
+    all_same_bits([np.ascontiguousarray(each) for each in outputs()], before)
     assert layer.frozen_dtype == stored and layer.dtype_policy.name == policy
     assert layer.trainable_rows.dtype == "float32"
     layer.trainable_rows.assign(layer.trainable_rows + 0.125)
@@ -114,7 +115,7 @@ def test_no_output_changes_under_any_policy(kind, policy):
     se.combine_embedding(model)
     assert layer.embeddings.dtype == stored and layer.dtype_policy.name == policy
     np.testing.assert_array_equal(pm.rows_of(model), pm.numpy(ops.cast(ops.cast(rows, stored), "float32")))
-    pm.same_bits([pm.rows_of(model)[FROZEN]], [pm.numpy(ops.cast(ops.cast(pm.table(), stored), "float32"))[FROZEN]])
+    all_same_bits([pm.rows_of(model)[FROZEN]], [pm.numpy(ops.cast(ops.cast(pm.table(), stored), "float32"))[FROZEN]])
 
 
 def test_id_0_is_masked_even_if_its_row_is_not_zero():
@@ -126,8 +127,8 @@ def test_id_0_is_masked_even_if_its_row_is_not_zero():
     se.split_embedding(model, [0, *pm.CHOSEN], 1)
     assert layer.mask_zero and layer.supports_masking
     np.testing.assert_array_equal(pm.numpy(layer.compute_mask(ids)), ids != 0)
-    pm.same_bits([pm.numpy(layer(ids))], [pm.table()[ids]])
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits([pm.numpy(layer(ids))], [pm.table()[ids]])
+    all_same_bits(pm.outputs_of(model), before)
     pm.compiled(model).train_on_batch(ids, pm.targets_of())
     layer.trainable_rows.assign(layer.trainable_rows + 1)
     np.testing.assert_allclose(pm.numpy(layer(ids))[ids == 0], (pm.rows_of(model)[0]) * np.ones(((ids == 0).sum(), 1)))
@@ -144,12 +145,12 @@ def test_regularizers_and_constraints_are_kept():
     model = pm.compiled(pm.shake(pm.functional(pm.embedding(**options))), keras.optimizers.SGD(0.1))
     before = pm.outputs_of(model)
     layer = pm.embedding_of(pm.split_of(model))
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
     rows = pm.rows_of(model)
     np.testing.assert_allclose(pm.numpy(model.losses[0]), 0.5 * np.square(rows[pm.TRAINED]).sum(), rtol=1e-6)
     model.train_on_batch(GROWN_IDS, pm.targets_of())
     assert np.linalg.norm(pm.rows_of(model)[pm.TRAINED], axis=1).max() < 0.2501
-    pm.same_bits([pm.rows_of(model)[FROZEN]], [rows[FROZEN]])
+    all_same_bits([pm.rows_of(model)[FROZEN]], [rows[FROZEN]])
     se.combine_embedding(model)
     assert type(layer.embeddings_regularizer) is keras.regularizers.L2
     assert type(layer.embeddings_constraint) is keras.constraints.MaxNorm
@@ -177,7 +178,7 @@ if pm.BACKEND == "tensorflow":
 
 
 def twin_of(model, make, optimizer, **options):
-    """A dense model with the rows and the other weights of a split one."""
+    """Make a dense model with the rows and the other weights of a split one."""
     twin = make()
     pm.embedding_of(twin).embeddings.assign(pm.rows_of(model))
     for mine, other in zip(pm.other_weights(model), pm.other_weights(twin), strict=True):
@@ -187,7 +188,7 @@ def twin_of(model, make, optimizer, **options):
 
 
 def hold(twin, rows, trained=pm.TRAINED):
-    """Puts back the rows that do not train."""
+    """Assign the old values to the rows that do not train."""
     now = pm.rows_of(twin)
     held = rows.copy()
     held[trained] = now[trained]
@@ -205,15 +206,15 @@ def same_after_each_step(model, twin, batches, *, frozen_others=False):
         for mine, other in zip(pm.other_weights(model), pm.other_weights(twin), strict=True):
             np.testing.assert_allclose(pm.numpy(mine), pm.numpy(other), rtol=0, atol=TOLERANCE)
     now = pm.rows_of(model)
-    pm.same_bits([now[FROZEN]], [rows[FROZEN]])
-    pm.same_bits([pm.embedding_of(model).to_split().frozen], [pm.table()])
+    all_same_bits([now[FROZEN]], [rows[FROZEN]])
+    all_same_bits([pm.embedding_of(model).to_split().frozen], [pm.table()])
     assert (now[pm.TRAINED] != rows[pm.TRAINED]).all()
     if frozen_others:
-        pm.same_bits(pm.values_of(pm.other_weights(model)), others)
+        all_same_bits(pm.values_of(pm.other_weights(model)), others)
 
 
 def batches_of(num=4, highest=pm.GROWN):
-    return [(pm.ids_of(highest=highest, seed=10 + place), pm.targets_of(seed=place)) for place in range(num)]
+    return [(pm.ids_of(highest=highest, seed=10 + index), pm.targets_of(seed=index)) for index in range(num)]
 
 
 @pytest.mark.parametrize(("optimizer", "frozen"), [*((optimizer, False) for optimizer in OPTIMIZERS), ("AdamW", True)])
@@ -293,14 +294,14 @@ def test_a_language_model_trains_as_its_dense_twin(kind, optimizer):
             dense.reverse_embeddings.assign(held.T)
             now = layer.reverse_embedding.to_split().combine()
             np.testing.assert_allclose(now, held, rtol=0, atol=TOLERANCE)
-            pm.same_bits([now[FROZEN]], [before[FROZEN]])
-    pm.same_bits([pm.rows_of(model)[FROZEN]], [rows[FROZEN]])
+            all_same_bits([now[FROZEN]], [before[FROZEN]])
+    all_same_bits([pm.rows_of(model)[FROZEN]], [rows[FROZEN]])
     assert (pm.rows_of(model)[pm.TRAINED] != rows[pm.TRAINED]).all()
 
 
-# A model that was compiled and trained goes on
+# Compiled models continue to train
 
-GOING_ON = {
+CONTINUED = {
     **{name: OPTIMIZERS[name] for name in ("momentum", "Adam", "AdamW")},
     "RMSprop": lambda: keras.optimizers.RMSprop(0.02),
     "Adagrad": lambda: keras.optimizers.Adagrad(0.1),
@@ -310,19 +311,19 @@ GOING_ON = {
 
 
 def distinct_batches(num=3):
-    """Batches without duplicate ids, so that Keras's sparse gradient is right; each has every chosen token."""
+    """Make batches without duplicate ids, for which Keras's sparse gradient is right; each has every chosen token."""
     generator = np.random.default_rng(6)
     ids = [generator.permutation(np.r_[pm.CHOSEN, generator.permutation(FROZEN)[:12]]) for _ in range(num)]
     return [
-        (each.reshape(3, pm.LENGTH).astype(np.int32), pm.targets_of(3, seed=place)) for place, each in enumerate(ids)
+        (each.reshape(3, pm.LENGTH).astype(np.int32), pm.targets_of(3, seed=index)) for index, each in enumerate(ids)
     ]
 
 
-@pytest.mark.parametrize("optimizer", GOING_ON)
+@pytest.mark.parametrize("optimizer", CONTINUED)
 def test_a_trained_model_trains_on_as_a_dense_one(optimizer):
-    """Dense, split and dense again, against a model that stays dense and whose other rows are put back."""
-    model = pm.compiled(pm.make_model("functional"), GOING_ON[optimizer]())
-    reference = pm.compiled(pm.make_model("functional", pm.GROWN, kind=DenseGradient), GOING_ON[optimizer]())
+    """Compare a dense, then split, then combined model with a dense one whose frozen rows are reset at each step."""
+    model = pm.compiled(pm.make_model("functional"), CONTINUED[optimizer]())
+    reference = pm.compiled(pm.make_model("functional", pm.GROWN, kind=DenseGradient), CONTINUED[optimizer]())
     for mine, other in zip(pm.other_weights(model), pm.other_weights(reference), strict=True):
         other.assign(mine)
     layer, dense = pm.embedding_of(model), pm.embedding_of(reference)
@@ -358,7 +359,7 @@ def test_a_trained_model_trains_on_as_a_dense_one(optimizer):
     carried = [pm.numpy(each) for each in model.optimizer.variables if each.shape == layer.embeddings.shape]
     assert len(slots) == len(carried) > 0
     order = [*range(pm.NUM_TOKENS, pm.GROWN), *pm.CHOSEN]
-    pm.same_bits([np.ascontiguousarray(each[order]) for each in carried], slots)
+    all_same_bits([np.ascontiguousarray(each[order]) for each in carried], slots)
     model.train_on_batch(GROWN_IDS, pm.targets_of())
     assert int(pm.numpy(model.optimizer.iterations)) == 7
 
@@ -387,7 +388,7 @@ def test_exclusions_from_weight_decay_are_kept(left_out):
     pm.compiled(model, optimizer)
 
     def decayed():
-        """The rows and the bias after a step without a gradient, as factors."""
+        """Return the factors of the rows and the bias in a step without a gradient."""
         bias.assign([4.0])
         rows = pm.rows_of(model)
         model.train_on_batch(pm.ids_of(), pm.targets_of(), sample_weight=np.zeros(6))
@@ -413,7 +414,7 @@ def test_a_loss_scale_optimizer_keeps_its_state():
     inner = model.optimizer.inner_optimizer
     assert int(pm.numpy(inner.iterations)) == 1
     carried = [pm.numpy(each) for each in inner.variables if each.shape == layer.trainable_rows.shape]
-    pm.same_bits([each[pm.NUM_NEW :] for each in carried], [each[pm.CHOSEN] for each in slots])
+    all_same_bits([each[pm.NUM_NEW :] for each in carried], [each[pm.CHOSEN] for each in slots])
     model.train_on_batch(GROWN_IDS, pm.targets_of())
 
 
@@ -428,18 +429,18 @@ def test_an_optimizer_without_a_config_is_refused_and_nothing_changes():
     with pytest.raises(SplitError, match="The model's optimizer, Adam, cannot be made again for other variables"):
         pm.split_of(model)
     assert not pm.names_of_ours(model) and model.optimizer is optimizer and model.compiled
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
     model.train_on_batch(pm.ids_of(), pm.targets_of())
     assert (pm.rows_of(model)[pm.ids_of()[0]] != pm.table()[pm.ids_of()[0]]).all()
 
 
-# What is split
+# Tokens and rows
 
 
 def test_rows_are_in_the_documented_order():
     model = pm.split_of(pm.make_model("functional"))
     split = pm.embedding_of(model).to_split()
-    pm.same_bits([split.frozen], [pm.table()])
+    all_same_bits([split.frozen], [pm.table()])
     expected = np.arange(pm.GROWN, dtype=np.int32)
     expected[pm.NUM_TOKENS :] = ~np.arange(pm.NUM_NEW)
     expected[pm.CHOSEN] = ~np.arange(pm.NUM_NEW, len(pm.TRAINED))
@@ -493,7 +494,7 @@ def test_new_rows_start_as_the_initializer_says(initializer, expected):
     model = pm.split_of(pm.make_model("functional"), initializer=initializer)
     found = pm.rows_of(model)
     np.testing.assert_allclose(found[pm.NUM_TOKENS :], expected, rtol=0, atol=1e-7)
-    pm.same_bits([found[: pm.NUM_TOKENS]], [pm.table()])
+    all_same_bits([found[: pm.NUM_TOKENS]], [pm.table()])
 
 
 def test_random_rows_depend_on_the_seed_and_the_table():
@@ -501,7 +502,7 @@ def test_random_rows_depend_on_the_seed_and_the_table():
         pm.rows_of(se.split_embedding(pm.make_model("functional"), (), 4000, "normal", seed=seed))[pm.NUM_TOKENS :]
         for seed in (1, 1, 2)
     ]
-    pm.same_bits([found[0]], [found[1]])
+    all_same_bits([found[0]], [found[1]])
     assert found[0].tobytes() != found[2].tobytes()
     np.testing.assert_allclose(found[0].mean(0), pm.table().mean(0), atol=0.08)
     np.testing.assert_allclose(found[0].std(0), pm.table().std(0), atol=0.08)
@@ -525,21 +526,21 @@ def test_an_invalid_initializer_is_refused(wrong):
     assert not pm.names_of_ours(model)
 
 
-# Again
+# Repeated splits
 
 
 def test_a_combined_model_is_split_again():
-    model = pm.make_model("functional of its own")
+    model = pm.make_model("functional from a size")
     pm.split_of(model)
     se.combine_embedding(model)
     outputs = grown(model)
     se.split_embedding(model, [0, 21], 3)
-    pm.same_bits(grown(model), outputs)
+    all_same_bits(grown(model), outputs)
     split = pm.embedding_of(model).to_split()
     assert (split.num_tokens, split.num_frozen, split.num_trainable) == (25, 22, 5)
     assert model.vocabulary_size == 25
     se.combine_embedding(model)
-    pm.same_bits(grown(model), outputs)
+    all_same_bits(grown(model), outputs)
     with pytest.raises(SplitError, match="has no SplitEmbedding to combine"):
         se.combine_embedding(model)
 
@@ -549,17 +550,17 @@ def test_two_layers_of_one_model_are_split():
     before = pm.outputs_of(model)
     pm.split_of(model)
     se.split_embedding(model, [0, 2], layer="positions")
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
     others = pm.values_of(model.get_layer("positions").to_split().frozen for _ in range(1))
     model.train_on_batch(GROWN_IDS, pm.targets_of())
     positions = model.get_layer("positions").to_split()
-    pm.same_bits([positions.frozen], others)
+    all_same_bits([positions.frozen], others)
     moved = (positions.combine() != positions.frozen).any(1)
     assert np.flatnonzero(moved).tolist() == [0, 2]
     outputs = grown(model)
     se.combine_embedding(model)
     assert not pm.names_of_ours(model)
-    pm.same_bits(grown(model), outputs)
+    all_same_bits(grown(model), outputs)
     assert int(pm.numpy(model.optimizer.iterations)) == 1
 
 
@@ -568,9 +569,9 @@ def test_a_split_layer_is_put_on_a_changed_split():
     layer = pm.embedding_of(model)
     outputs = grown(model)
     model = se.replace_split(model, layer, layer.to_split().thaw([7]).grow(1, seed=0))
-    pm.same_bits(grown(model), outputs)
+    all_same_bits(grown(model), outputs)
     se.combine_embedding(model)
-    pm.same_bits(grown(model), outputs)
+    all_same_bits(grown(model), outputs)
     assert pm.embedding_of(model).input_dim == pm.GROWN + 1 and not pm.names_of_ours(model)
 
 
@@ -580,7 +581,7 @@ def test_a_layer_that_was_never_plain_is_combined():
     before = pm.outputs_of(model)
     se.combine_embedding(model)
     assert type(pm.embedding_of(model)) is layers.Embedding and pm.embedding_of(model).trainable
-    pm.same_bits(pm.outputs_of(model), before)
+    all_same_bits(pm.outputs_of(model), before)
 
 
 def test_a_layer_with_a_combiner_is_not_combined():
@@ -636,9 +637,10 @@ def test_a_table_of_200_MB_is_neither_copied_nor_read():
 import os
 import splitembed as se, keras, numpy as np
 
+# in MB
 def resident(kind="RssAnon"):
     line = next(line for line in open("/proc/self/status") if line.startswith(kind))
-    return int(line.split()[1]) / 1024  # MB
+    return int(line.split()[1]) / 1024
 
 def model_of(num_tokens):
     ids = keras.Input((8,), dtype="int32")
@@ -649,7 +651,8 @@ def trained(model):
     model.compile("sgd", "mse", run_eagerly=True)
     model.train_on_batch(np.arange(8)[None], np.ones((1, 8, 100)))
 
-trained(se.split_embedding(model_of(9), [1], 2, "zeros"))  # what TensorFlow itself takes at first use
+# the memory that TensorFlow takes at first use
+trained(se.split_embedding(model_of(9), [1], 2, "zeros"))
 model = model_of(500_000)
 before = resident()
 se.split_embedding(model, [5, 499_999], 10, "zeros")

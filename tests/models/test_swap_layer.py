@@ -10,6 +10,7 @@ from splitembed import SplitEmbedding
 from splitembed.errors import SplitEmbedError, SplitError
 from splitembed.models.swap_layer import containers_of
 from tests.helpers import plain_models as pm
+from tests.helpers.bits import all_same_bits
 
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 
@@ -17,7 +18,7 @@ needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras 
 
 
 def test_every_reference_finds_the_new_layer():
-    for name, places in {
+    for name, references in {
         "functional": lambda model: [model.get_layer(pm.TOKENS), model.layers[1], model.operations[1]],
         "sequential": lambda model: [model.get_layer(pm.TOKENS), model.layers[0]],
         "attribute": lambda model: [model.layer, model.layers[0]],
@@ -30,14 +31,14 @@ def test_every_reference_finds_the_new_layer():
         model = pm.make_model(name)
         layer = pm.embedding_of(model)
         assert pm.split_of(model) is model
-        assert all(each is layer for each in places(model)) and places(model), name
+        assert all(each is layer for each in references(model)) and references(model), name
         assert type(layer) is SplitEmbedding and layer.name == pm.TOKENS
         assert se.combine_embedding(model) is model
-        assert all(each is layer for each in places(model)) and type(layer) is layers.Embedding, name
+        assert all(each is layer for each in references(model)) and type(layer) is layers.Embedding, name
 
 
 def test_a_layer_in_the_graphs_of_two_models_is_replaced_in_both():
-    """Both models call the split layer, as they called the plain one; the outermost one is given."""
+    """Both models call the split layer; the model around them is given."""
     ids = keras.Input((pm.LENGTH,), dtype="int32")
     layer = pm.embedding()
     rows = layer(ids)
@@ -45,10 +46,10 @@ def test_a_layer_in_the_graphs_of_two_models_is_replaced_in_both():
     both = keras.Model(ids, [first(ids), second(ids)])
     before = pm.numpy(first(pm.ids_of()))
     pm.split_of(both)
-    pm.same_bits([pm.numpy(first(pm.ids_of()))], [before])
+    all_same_bits([pm.numpy(first(pm.ids_of()))], [before])
     layer.trainable_rows.assign(layer.trainable_rows + 1)
     expected = pm.rows_of(both)[pm.ids_of()]
-    pm.same_bits([pm.numpy(first(pm.ids_of()))], [expected])
+    all_same_bits([pm.numpy(first(pm.ids_of()))], [expected])
     np.testing.assert_allclose(pm.numpy(second(pm.ids_of())), pm.numpy(second.layers[-1](expected)), rtol=0, atol=1e-6)
 
 
@@ -61,10 +62,10 @@ def test_weights_keep_their_order():
     assert [each.path for each in model.weights] == before
 
 
-def test_containers_come_after_what_they_hold():
+def test_containers_follow_the_layers_in_them():
     model = pm.make_model("model in a model")
     containers = containers_of(model, pm.embedding_of(model))
-    assert [type(each).__name__ for each in containers] == ["OfItsOwn", "Functional", "HoldsModel"]
+    assert [type(each).__name__ for each in containers] == ["FunctionalFromSize", "Functional", "HoldsModel"]
     assert containers_of(pm.embedding_of(model), pm.embedding_of(model)) == []
 
 
@@ -73,7 +74,7 @@ def test_a_layer_without_a_model_is_split():
     layer.build()
     before = pm.numpy(layer(pm.ids_of()))
     assert pm.split_of(layer) is layer and isinstance(layer, SplitEmbedding)
-    pm.same_bits([pm.numpy(layer(pm.ids_of()))], [before])
+    all_same_bits([pm.numpy(layer(pm.ids_of()))], [before])
     assert se.combine_embedding(layer) is layer and type(layer) is layers.Embedding
 
 
@@ -89,7 +90,7 @@ FROZEN = {
     "nothing": lambda model: [],
     "all as a whole": lambda model: [model],
     "all one by one": one_by_one,
-    "what holds it": lambda model: containers_of(model, pm.embedding_of(model))[:1],
+    "its container": lambda model: containers_of(model, pm.embedding_of(model))[:1],
     "the layer": lambda model: [pm.embedding_of(model)],
 }
 
@@ -101,7 +102,7 @@ FROZEN = {
         *((name, "all as a whole") for name in ("functional", "nested", "list", "made in build", "positions")),
     ],
 )
-def test_the_rows_train_and_nothing_else_starts_to(name, frozen):
+def test_only_the_rows_start_to_train(name, frozen):
     model = pm.make_model(name)
     for each in FROZEN[frozen](model):
         each.trainable = False
@@ -185,7 +186,7 @@ def test_chosen_tokens_alone_change_no_shape():
     assert [each.output.shape for each in model.layers] == before
 
 
-@pytest.mark.parametrize("name", ["made in build", "functional of its own", "model in a model"])
+@pytest.mark.parametrize("name", ["made in build", "functional from a size", "model in a model"])
 def test_containers_have_the_new_number_of_tokens(name):
     model = pm.make_model(name)
     container = model.layers[0] if name == "made in build" else model
@@ -197,13 +198,13 @@ def test_containers_have_the_new_number_of_tokens(name):
 
 
 def test_a_different_size_is_not_changed():
-    model = pm.make_model("functional of its own")
+    model = pm.make_model("functional from a size")
     model.vocabulary_size = 7
     pm.split_of(model)
     assert model.vocabulary_size == 7
 
 
-# What fails
+# Failures
 
 
 class Bias(layers.Layer):
@@ -216,7 +217,7 @@ class Bias(layers.Layer):
         return logits + self.bias
 
 
-class SureBias(Bias):
+class BiasWithShape(Bias):
     def compute_output_shape(self, shape):
         return shape
 
@@ -246,7 +247,7 @@ def around_a_model():
 FAIL = {
     "dense": after_logits(lambda: [layers.Softmax(), layers.Dense(3)]),
     "bias": after_logits(lambda: [Bias()]),
-    "bias that is sure of its shape": after_logits(lambda: [SureBias()]),
+    "bias with an output shape": after_logits(lambda: [BiasWithShape()]),
     "layer normalization": after_logits(lambda: [layers.LayerNormalization()]),
     "batch normalization": after_logits(lambda: [layers.BatchNormalization()]),
     "reshape": after_logits(lambda: [layers.GlobalMaxPooling1D(), layers.Reshape((2, pm.NUM_TOKENS // 2))]),
@@ -287,10 +288,10 @@ def test_a_failure_changes_nothing(case):
     with pytest.raises(SplitError, match="has 20 tokens and cannot have 22: its .* was built for the old number"):
         pm.split_of(model)
     assert state() == before
-    pm.same_bits(pm.outputs_of(model, inputs), outputs)
+    all_same_bits(pm.outputs_of(model, inputs), outputs)
     # without new tokens no shape changes
     se.split_embedding(model, pm.CHOSEN)
-    pm.same_bits(pm.outputs_of(model, inputs), outputs)
+    all_same_bits(pm.outputs_of(model, inputs), outputs)
 
 
 def test_invalid_arguments_change_nothing():
@@ -310,10 +311,10 @@ def test_invalid_arguments_change_nothing():
             se.split_embedding(model, *arguments, **options)
         assert id(vars(pm.embedding_of(model))) == attributes and not pm.names_of_ours(model)
     assert model.optimizer is optimizer
-    pm.same_bits(pm.outputs_of(model), outputs)
+    all_same_bits(pm.outputs_of(model), outputs)
 
 
-# Programs that were traced before
+# Functions that were traced before
 
 
 @pytest.mark.parametrize("name", ["functional", "nested", "attribute"])
@@ -336,7 +337,7 @@ def test_compiled_functions_are_traced_again(name):
     rows, frozen = pm.rows_of(model), [each for each in range(pm.NUM_TOKENS) if each not in pm.CHOSEN]
     step()
     trained = pm.rows_of(model)
-    pm.same_bits([trained[frozen]], [rows[frozen]])
+    all_same_bits([trained[frozen]], [rows[frozen]])
     assert (trained[pm.CHOSEN] != rows[pm.CHOSEN]).all()
     ids = pm.ids_of(highest=pm.GROWN)
     step()

@@ -13,16 +13,16 @@ NEW = ["<call>", "<result>"]
 
 
 class Tokenizer:
-    """What the tests need of a KerasHub tokenizer; how unknown tokens are answered differs from kind to kind."""
+    """The methods of a KerasHub tokenizer that are used; the result for an unknown token differs between tokenizers."""
 
     def __init__(self, words, unknown):
-        self.words, self.unknown, self.asked = list(words), unknown, 0
+        self.words, self.unknown, self.num_lookups = list(words), unknown, 0
 
     def vocabulary_size(self):
         return len(self.words)
 
     def get_vocabulary(self):
-        self.asked += 1
+        self.num_lookups += 1
         return list(self.words)
 
     def id_to_token(self, token_id):
@@ -40,7 +40,7 @@ UNKNOWN = [KeyError, ValueError, None, 1]
 
 
 def plain(vocabulary=None, num_tokens=5):
-    """Of a model that knows no names, with as many tokens as there are words."""
+    """Return the names of a model without a tokenizer, with as many tokens as words."""
     return names_of(SimpleNamespace(), vocabulary, num_tokens)
 
 
@@ -150,13 +150,13 @@ def test_a_new_token_of_a_padded_table_is_refused_if_known():
         names_of(SimpleNamespace(), WORDS, 9).new(["cat"])
 
 
-# What is read
+# Vocabularies and tokenizers
 
 
 def test_every_readable_vocabulary_is_taken(tmp_path):
     (tmp_path / "words.txt").write_text("\n".join(WORDS))
     assert names_of(None, tmp_path / "words.txt", 5).chosen(["sat"]).tolist() == [4]
-    assert names_of(None, {word: place for place, word in enumerate(WORDS)}, 5).chosen(["sat"]).tolist() == [4]
+    assert names_of(None, {word: index for index, word in enumerate(WORDS)}, 5).chosen(["sat"]).tolist() == [4]
 
 
 def test_a_vocabulary_without_strings_is_refused():
@@ -177,7 +177,7 @@ def test_tokens_of_a_tokenizer_are_looked_up_one_by_one(unknown):
             names.new(["cat"])
         with pytest.raises(SplitError, match="'<unk>' is not new: it has the id 1"):
             names.new(["<unk>"])
-    assert not tokenizer.asked
+    assert not tokenizer.num_lookups
 
 
 def test_a_given_vocabulary_takes_precedence_over_the_tokenizer():
@@ -194,7 +194,7 @@ def test_a_model_without_a_tokenizer_has_no_names(task):
 
 def test_an_index_is_a_mapping():
     index = TokenizerIndex(Tokenizer(WORDS, None))
-    assert dict(index) == {word: place for place, word in enumerate(WORDS)}
+    assert dict(index) == {word: index for index, word in enumerate(WORDS)}
     assert len(index) == 5 and list(index) == WORDS and index.get("dog") is None
 
 

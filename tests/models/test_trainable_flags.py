@@ -13,7 +13,7 @@ TARGETS = np.ones((2, 3, 2), np.float32)
 
 
 def attending_model() -> keras.Model:
-    """A functional model with a layer that makes layers, whose flags are in no config of Keras."""
+    """Make a functional model with a layer that makes layers, whose flags no config of Keras contains."""
     ids = keras.Input((None,), dtype="int32")
     rows = keras.layers.Embedding(6, 4, name="tokens")(ids)
     attended = keras.layers.MultiHeadAttention(2, 2, name="attention")(rows, rows)
@@ -30,7 +30,7 @@ def flags(model: keras.Model) -> list[bool]:
 
 
 def trained(model: keras.Model) -> list[str]:
-    """Trains, and names what has changed."""
+    """Train for one epoch, and return the paths of the variables that changed."""
     before = [np.array(ops.convert_to_numpy(each)) for each in model.variables]
     model.compile("sgd", "mse")
     model.fit(IDS, TARGETS, verbose=0)
@@ -45,7 +45,7 @@ def frozen(path) -> keras.Model:
 
 
 def frozen_and_loaded(path) -> keras.Model:
-    """A frozen model that was loaded: the layers that the attention makes have a true flag, the model has not."""
+    """Load a frozen model: the layers that the attention makes have a true flag, and the model a false one."""
     return reloaded(frozen(path), path)
 
 
@@ -68,7 +68,7 @@ def test_rows_alone_train_in_a_frozen_model(make, tmp_path):
 
 
 def test_a_loaded_model_keeps_the_flags_in_its_config_alone(tmp_path):
-    """Keras's own loss: a config says of a layer that it is frozen, and not of the layers that this one makes."""
+    """Keras itself loses the others: a config has the flag of its layer, and not of the layers that this one makes."""
     model = frozen(tmp_path)
     split_embedding(model, [3], 1)
     again = reloaded(model, tmp_path / "split.keras")
@@ -93,7 +93,7 @@ def test_layers_unfrozen_after_the_split_train_on_after_combine(unfrozen):
 
 
 def outer_and_inner():
-    """A compiled model that has predicted and trained, and the model in it."""
+    """Make a compiled model that has predicted and trained, and return it, the model in it and its predictions."""
     inner = attending_model()
     ids = keras.Input((None,), dtype="int32")
     outer = keras.Model(ids, keras.layers.Dense(2)(inner(ids)))
@@ -117,7 +117,7 @@ def test_a_model_around_the_given_one_that_is_handed_over_trains_the_rows_too():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="other backends compile per call or not at all")
-def test_a_model_that_is_not_handed_over_goes_on_computing_with_the_old_table():
+def test_a_model_that_is_not_handed_over_continues_to_compute_with_the_old_table():
     outer, inner, before = outer_and_inner()
     split_embedding(inner, [3])
     layer = inner.get_layer("tokens")
@@ -140,8 +140,8 @@ def test_a_model_without_the_layer_is_refused_in_also():
     assert type(model.get_layer("tokens")) is keras.layers.Embedding
 
 
-class HoldsKernel(keras.layers.Layer):
-    """A head that holds the weight of the embedding instead of the embedding."""
+class SharesKernel(keras.layers.Layer):
+    """A head that uses the weight of the embedding instead of the embedding."""
 
     def __init__(self, embedding):
         super().__init__(name="own_head")
@@ -154,7 +154,7 @@ class HoldsKernel(keras.layers.Layer):
 def test_a_weight_that_another_layer_holds_is_refused():
     ids, embedding = keras.Input((None,), dtype="int32"), keras.layers.Embedding(6, 4, name="tokens")
     states = embedding(ids)
-    model = keras.Model(ids, HoldsKernel(embedding)(states))
-    with pytest.raises(SplitError, match="'tokens' .* has a weight that 'own_head' .a HoldsKernel. holds too"):
+    model = keras.Model(ids, SharesKernel(embedding)(states))
+    with pytest.raises(SplitError, match="'tokens' .* has a weight that 'own_head' .a SharesKernel. has too"):
         split_embedding(model, [3])
     assert type(embedding) is keras.layers.Embedding

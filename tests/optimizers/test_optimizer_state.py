@@ -1,4 +1,4 @@
-"""The state of an optimizer on new variables: the slots of rows that stay, and everything that is not a slot."""
+"""An optimizer on new variables gets the slots of rows that stay, and all variables that are not slots."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ def variable(shape, name="v"):
 
 
 def trained(make, variables, steps=2):
-    """A built optimizer with state: each of its own variables is a different number."""
+    """Make a built optimizer with state, in which each variable is a different number."""
     optimizer = make()
     optimizer.build(variables)
     for _ in range(steps):
@@ -35,7 +35,7 @@ def slots(optimizer, shape):
 
 
 def copied(make, old_variable, new_variable, source):
-    """Both optimizers, with a second variable that both train."""
+    """Return both optimizers, with a second variable that both train."""
     other = variable((2,), "other")
     old = trained(make, [old_variable, other])
     new = copy_without_state(old)

@@ -1,4 +1,4 @@
-"""The small file of a split KerasHub model: it belongs to its base, and to no other."""
+"""The small file of a split KerasHub model loads onto its base, and onto no other model."""
 
 import re
 
@@ -8,10 +8,11 @@ import pytest
 import splitembed as se
 from splitembed.errors import FingerprintError
 from tests.helpers import hub_models as hub
+from tests.helpers.bits import all_same_bits
 
 
 def train_and_save(name, path, **options):
-    """A task whose rows were trained, with everything else frozen, and whose small file was written."""
+    """Train only the rows of a task, and write its small file."""
     task = hub.make_task(name, **options)
     hub.freeze(task)
     hub.split(task, name)
@@ -20,7 +21,7 @@ def train_and_save(name, path, **options):
     return task
 
 
-@pytest.mark.parametrize("name", hub.FAMILIES)
+@pytest.mark.parametrize("name", hub.KINDS)
 def test_the_file_on_the_base_gives_the_trained_model(name, tmp_path):
     path = tmp_path / "rows.h5"
     task = train_and_save(name, path)
@@ -29,11 +30,11 @@ def test_the_file_on_the_base_gives_the_trained_model(name, tmp_path):
     hub.freeze(base)
     inputs = hub.inputs_for(base, hub.NUM_TOKENS + hub.num_new(name))
     assert se.load_trainable(path, base) is base
-    hub.same_bits(hub.flat(base(inputs)), hub.flat(task(inputs)))
+    all_same_bits(hub.flat(base(inputs)), hub.flat(task(inputs)))
     assert base.backbone.vocabulary_size == hub.NUM_TOKENS + hub.num_new(name)
     assert [each.path for each in base.trainable_variables] == [each.path for each in task.trainable_variables]
     se.combine_embedding(base)
-    hub.same_bits(hub.tables_of(base), hub.tables_of(task))
+    all_same_bits(hub.tables_of(base), hub.tables_of(task))
 
 
 def test_the_file_loads_onto_a_backbone_and_onto_a_split_model(tmp_path):
@@ -42,10 +43,10 @@ def test_the_file_loads_onto_a_backbone_and_onto_a_split_model(tmp_path):
     base = hub.make_task("gpt2")
     backbone = se.load_trainable(path, base.backbone, also=[base])
     assert base.output_shape[-1] == hub.NUM_TOKENS + hub.NUM_NEW
-    hub.same_bits(hub.tables_of(backbone), hub.tables_of(task))
+    all_same_bits(hub.tables_of(backbone), hub.tables_of(task))
     other = se.split_embedding(hub.make_task("gpt2"), [5], 1)
     se.load_trainable(path, other)
-    hub.same_bits(hub.tables_of(other), hub.tables_of(task))
+    all_same_bits(hub.tables_of(other), hub.tables_of(task))
 
 
 @pytest.mark.parametrize("is_split", [False, True])
@@ -62,7 +63,7 @@ def test_another_base_is_refused_with_both_fingerprints(is_split, tmp_path):
     assert len(set(re.findall(r"sha256:[0-9a-f]{64}", str(raised.value)))) == 2
     assert "token_embedding" in str(raised.value)
     assert hub.is_split(other.backbone.token_embedding) == is_split
-    hub.same_bits(hub.outputs_of(other, inputs), before)
+    all_same_bits(hub.outputs_of(other, inputs), before)
 
 
 def test_ten_tokens_on_a_vocabulary_of_256_000_take_under_a_megabyte(tmp_path):
@@ -77,4 +78,4 @@ def test_ten_tokens_on_a_vocabulary_of_256_000_take_under_a_megabyte(tmp_path):
     assert path.stat().st_size < 1_000_000
     base = se.load_trainable(path, hub.make_task("gemma", **options))
     inputs = {"token_ids": ids[None, :8].astype(np.int32), "padding_mask": np.ones((1, 8), np.int32)}
-    hub.same_bits(hub.flat(base(inputs)), hub.flat(task(inputs)))
+    all_same_bits(hub.flat(base(inputs)), hub.flat(task(inputs)))
