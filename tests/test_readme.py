@@ -16,8 +16,6 @@ PLACEHOLDERS = {
     "splitembed/a/b.py",
     "tests/a/test_b.py",
     "splitembed/vectors/pairs/my_format.py",
-    "splitembed/vectors/formats.py",
-    "tests/optimizers/test_lazy.py",
 }
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.DOTALL)
 
