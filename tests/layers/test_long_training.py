@@ -109,6 +109,6 @@ def growth(leak: bool = False) -> int:
 @pytest.mark.skipif(anonymous_bytes() is None, reason="the system does not report anonymous memory")
 def test_memory_does_not_grow_over_thousands_of_steps():
     """Measure in a fresh process, where nothing else allocates or frees memory, and prove that a leak is found."""
-    code = "from test_long_training import growth\nprint(growth(), growth(leak=True))"
+    code = "from tests.layers.test_long_training import growth\nprint(growth(), growth(leak=True))"
     flat, leaking = map(int, run_fresh(code).split()[-2:])
     assert flat < BOUND < leaking

@@ -357,8 +357,9 @@ def test_fit_drops_the_same_with_the_same_seed(jit):
         assert layer.to_split().frozen.tobytes() == make_split().frozen.tobytes()
         return layer.to_split().trainable.tobytes()
 
-    assert trained(0.5, 1) == trained(0.5, 1)
-    assert len({trained(0.5, 1), trained(0.5, 2), trained(0.0, 1)}) == 3
+    first = trained(0.5, 1)
+    assert trained(0.5, 1) == first
+    assert len({first, trained(0.5, 2), trained(0.0, 1)}) == 3
 
 
 def test_replicas_draw_differently():

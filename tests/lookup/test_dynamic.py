@@ -36,6 +36,7 @@ def of_size(num_tokens: int) -> SplitTable:
     return SplitTable.from_arrays([[0.0, 0.0]], remap, [[1.0, 2.0]])
 
 
+@settings(max_examples=40)
 @given(splits_and_ids())
 def test_equals_numpy_to_the_bit(case):
     split, ids = case
