@@ -1,4 +1,4 @@
-"""Imports run one way, and no Keras name is loaded before it is used. Each check is shown to be able to fail."""
+"""Imports run one way, and Keras is loaded on first use. Each check is proven able to fail."""
 
 import ast
 import configparser
@@ -35,7 +35,7 @@ HEAVY = ("tensorflow", "keras")
 
 
 def module_names(package: Path) -> dict[str, Path]:
-    """Every module of a package folder, by its dotted name."""
+    """Return the path of every module of a package folder, by its dotted name."""
     names = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -44,7 +44,7 @@ def module_names(package: Path) -> dict[str, Path]:
 
 
 def imports_of(name: str, modules: dict[str, Path], nodes: list[ast.AST]) -> set[str]:
-    """What the given syntax nodes import: modules of the package by full name, foreign ones by their first part."""
+    """Return the imports of syntax nodes: modules of the package by full name, others by their first part."""
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -65,7 +65,7 @@ def all_nodes(path: Path) -> list[ast.AST]:
 
 
 def nodes_run_on_import(path: Path) -> list[ast.AST]:
-    """The nodes that importing a module executes: everything but the bodies of functions."""
+    """Return the nodes that run when a module is imported: all but the bodies of functions."""
     found, waiting = [], [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
@@ -76,15 +76,15 @@ def nodes_run_on_import(path: Path) -> list[ast.AST]:
 
 
 def unit(module: str) -> str:
-    """The part of a module's name that ORDER ranks: the file or folder directly under the package."""
+    """Return the part of a module's name that ORDER ranks: the file or folder directly under the package."""
     return [*module.split("."), ""][1]
 
 
 def order_faults(package: Path, order: tuple[str, ...]) -> list[str]:
-    """Every circle, every import of a later module, and every module that the order does not rank."""
+    """Return every circle, every import of a later module, and every module without a rank."""
     modules = module_names(package)
     graph = {name: imports_of(name, modules, all_nodes(path)) & modules.keys() for name, path in modules.items()}
-    faults = [f"{name} stands nowhere in the order" for name in modules if unit(name) not in order]
+    faults = [f"{name} is not in the order" for name in modules if unit(name) not in order]
     if faults:
         return faults
     for name, imported in graph.items():
@@ -100,7 +100,7 @@ def order_faults(package: Path, order: tuple[str, ...]) -> list[str]:
 
 
 def heavy_modules_after(code: str, *path: Path) -> set[str]:
-    """Run code in a fresh interpreter, from the repository's root, and tell which heavy packages it loaded."""
+    """Run code in a fresh interpreter, in the root of the repository, and return the heavy packages that it loads."""
     report = f"import sys\nsys.path[:0] = {[str(each) for each in path]}\n{code}\n"
     report += f"print('loaded:', *(name for name in {HEAVY} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", report], cwd=ROOT, capture_output=True, text=True)
@@ -133,7 +133,7 @@ def test_imports_run_one_way():
         ),
         ({"a": "from made_up import anything"}, "made_up.a imports made_up, which comes after it"),
         ({"a": "from made_up import b", "b": "import made_up.a"}, "circle: made_up."),
-        ({"c": ""}, "made_up.c stands nowhere in the order"),
+        ({"c": ""}, "made_up.c is not in the order"),
     ],
 )
 def test_order_check_can_fail(tmp_path, sources, fault):
@@ -146,7 +146,7 @@ def test_order_check_passes_a_straight_package(tmp_path):
     assert order_faults(package, ("a", "b", "")) == []
 
 
-def test_numpy_core_names_no_tensorflow_when_imported():
+def test_modules_of_the_numpy_core_import_no_tensorflow_at_their_top_level():
     modules = module_names(ROOT / "splitembed")
     core = {name: path for name, path in modules.items() if unit(name) in NUMPY_CORE}
     found = {name: imports_of(name, modules, nodes_run_on_import(path)) & set(HEAVY) for name, path in core.items()}
@@ -161,7 +161,7 @@ def test_static_check_can_fail(tmp_path, source):
     assert imports_of("made_up.a", modules, nodes_run_on_import(modules["made_up.a"])) & set(HEAVY)
 
 
-def test_static_check_lets_functions_import_late(tmp_path):
+def test_static_check_allows_imports_inside_functions(tmp_path):
     modules = module_names(write_package(tmp_path, a="def f():\n    import keras"))
     assert not imports_of("made_up.a", modules, nodes_run_on_import(modules["made_up.a"]))
 

@@ -9,7 +9,6 @@ import pytest
 from splitembed.errors import SplitError
 from splitembed.gradients.gate import GradientGate, check_leading
 from tests.helpers.differentiate import BACKEND, gradients, numpy
-from tests.helpers.fresh import run_fresh
 
 X = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
 MASKS = {
@@ -22,9 +21,10 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize(("mask", "aligned"), MASKS.values(), ids=MASKS)
-def test_mask_is_aligned_from_the_batch_axis(mask, aligned, compiled):
+# compilation does not depend on the mask
+@pytest.mark.parametrize(("name", "compiled"), [*((name, False) for name in MASKS), ("positions", True)])
+def test_mask_is_aligned_from_the_batch_axis(name, compiled):
+    mask, aligned = MASKS[name]
     (found,) = gradients(lambda x: keras.ops.sum(GradientGate()([x, mask]) ** 2), X, compiled=compiled)
     np.testing.assert_allclose(found, 2 * X * mask.reshape(aligned), rtol=1e-6)
 
@@ -99,7 +99,8 @@ def test_one_gated_output_and_one_without_gate(jit):
     means = TABLE[IDS].mean(1)
     by_output = [2 * (means.sum(1, keepdims=True) - each) / len(IDS) for each in (targets, 2 * targets)]
     expected, head_b = np.array(TABLE), np.ones((2, 1)) - means.T @ by_output[1]
-    by_mean = by_output[0] + by_output[1] * MASK  # output B reaches the rows where the mask says
+    # the mask selects the rows that output B reaches
+    by_mean = by_output[0] + by_output[1] * MASK
     np.subtract.at(expected, IDS, np.broadcast_to(by_mean[:, None] / IDS.shape[1], (*IDS.shape, 2)))
     np.testing.assert_allclose(numpy(model.get_layer("tokens").embeddings), expected, rtol=1e-5, atol=1e-6)
     # the head behind the gate learns from every sample
@@ -112,7 +113,8 @@ def test_mixed_precision_trains(policy):
     model.compile(keras.optimizers.SGD(1.0), {"a": "mse", "b": "mse"}, loss_weights={"a": 0.0, "b": 1.0})
     model.fit([IDS, MASK], [np.ones((2, 1)), np.ones((2, 1))], verbose=0)
     moved = (numpy(model.get_layer("tokens").embeddings) != TABLE).any(1)
-    assert moved.tolist() == [True, True, False, True]  # token 2 is in the gated sample alone
+    # token 2 is only in the gated sample
+    assert moved.tolist() == [True, True, False, True]
 
 
 def test_a_model_with_gates_is_saved(tmp_path):
@@ -121,12 +123,7 @@ def test_a_model_with_gates_is_saved(tmp_path):
     model.save(tmp_path / "m.keras")
     again = keras.models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(again.predict([IDS, MASK], verbose=0)[1], expected)
-    found = run_fresh(
-        "import sys, splitembed, keras\n"
-        "print([type(layer).__name__ for layer in keras.models.load_model(sys.argv[1]).layers])",
-        tmp_path / "m.keras",
-    )
-    assert "GradientGate" in found
+    assert any(isinstance(layer, GradientGate) for layer in again.layers)
 
 
 def test_config_round_trip():

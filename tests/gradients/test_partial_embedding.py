@@ -11,7 +11,6 @@ from splitembed.errors import SplitError, TokenIdError
 from splitembed.gradients.partial_embedding import PartialEmbedding
 from splitembed.layers.spec import LIVE
 from tests.helpers.differentiate import BACKEND, differences, numpy
-from tests.helpers.fresh import run_fresh
 
 NUM_TOKENS, DIM, TRAINABLE = 7, 3, [1, 4]
 MATRIX = np.random.default_rng(0).normal(size=(NUM_TOKENS, DIM)).astype(np.float32)
@@ -76,25 +75,17 @@ def test_momentum_and_weight_decay_leave_frozen_rows_unchanged(make):
     assert np.flatnonzero(moved).tolist() == TRAINABLE
 
 
-def test_it_saves_and_loads_in_this_process_and_a_fresh_one(tmp_path):
+def test_a_saved_model_predicts_the_same(tmp_path):
     layer = PartialEmbedding(NUM_TOKENS, [MATRIX], TRAINABLE, mask_zero=True, name="partial")
     model = make_model(layer)
     model.compile(keras.optimizers.Adam(0.1), "mse")
     model.fit(IDS, TARGETS, verbose=0)
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "m.keras")
-    np.save(tmp_path / "ids.npy", IDS)
     LIVE.clear()
     again = keras.models.load_model(tmp_path / "m.keras")
     assert type(again.get_layer("partial")) is PartialEmbedding
     np.testing.assert_array_equal(again.predict(IDS, verbose=0), expected)
-    found = run_fresh(
-        "import sys, splitembed, keras, numpy as np\n"
-        "print(keras.models.load_model(sys.argv[1]).predict(np.load(sys.argv[2]), verbose=0).tobytes().hex())",
-        tmp_path / "m.keras",
-        tmp_path / "ids.npy",
-    )
-    assert found.strip().split("\n")[-1] == expected.tobytes().hex()
 
 
 def test_configs_and_clones():

@@ -89,7 +89,8 @@ def test_no_row_exceeds_the_norm_and_short_rows_keep_their_bits(gradient, clipno
 
 
 def test_large_and_small_rows_do_not_overflow():
-    odd = np.array([[3e38, 3e38], [3e-30, 4e-30], [1e-45, 0.0]], np.float32)  # their squares do
+    # the squares of these numbers overflow or underflow
+    odd = np.array([[3e38, 3e38], [3e-30, 4e-30], [1e-45, 0.0]], np.float32)
     np.testing.assert_allclose(numpy(clip_gradient_rows(odd, 1.0)), np.array([[0.5**0.5] * 2, *odd[1:]]), rtol=1e-6)
 
 
@@ -243,8 +244,8 @@ def test_replicas_never_run_out_of_slices():
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     many = type("Many", (), {"num_replicas_in_sync": 2})()
     slices = slices_of([[1.0, 1], [2, 2]], [0, 3])
-    alone = strategy.run(lambda: keep_gradient_rows(slices, [1]).indices)
-    assert alone.numpy().tolist() == []
+    of_one_replica = strategy.run(lambda: keep_gradient_rows(slices, [1]).indices)
+    assert of_one_replica.numpy().tolist() == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tf.distribute, "get_replica_context", lambda: many)
         kept = keep_gradient_rows(slices, [0])

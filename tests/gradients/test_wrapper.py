@@ -9,7 +9,6 @@ import pytest
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.gradients.wrapper import RowGradientOptimizer
 from tests.helpers.differentiate import BACKEND, numpy
-from tests.helpers.fresh import run_fresh
 
 PATH = "tokens/embeddings"
 IDS = np.array([[1, 2, 0, 0], [3, 4, 5, 0], [1, 1, 2, 2]])
@@ -55,8 +54,7 @@ INNER["scaled"] = lambda: SCALED(0.1, loss_scale_factor=128.0)
 JITS = [False] if BACKEND == "torch" else [False, True]
 
 
-@pytest.mark.parametrize("jit", JITS)
-@pytest.mark.parametrize("name", INNER)
+@pytest.mark.parametrize(("name", "jit"), [*((name, False) for name in INNER), *(("scaled", jit) for jit in JITS[1:])])
 def test_only_the_kept_rows_move_under_fit(name, jit):
     model = make_model(RowGradientOptimizer(INNER[name](), {PATH: ROWS}), jit)
     moved = fit(model, epochs=3)
@@ -131,11 +129,6 @@ def test_saved_model_continues_training_unchanged(tmp_path):
     moved = fit(again)
     np.testing.assert_array_equal(moved, fit(model))
     assert np.flatnonzero(moved.any(1)).tolist() == ROWS
-    run_fresh(
-        "import sys, splitembed, keras\n"
-        "assert type(keras.models.load_model(sys.argv[1]).optimizer).__name__ == 'RowGradientOptimizer'",
-        tmp_path / "m.keras",
-    )
 
 
 def test_config_round_trip():
@@ -161,6 +154,7 @@ def test_on_two_replicas():
             model = keras.Model(ids, keras.layers.Dense(1)(keras.layers.GlobalAveragePooling1D()(rows)))
             model.compile(RowGradientOptimizer(make(), {PATH: [3]}, {PATH: 0.1}), "mse")
         before = table(model)
-        for batch in ([[0, 1], [1, 2]], [[3, 0], [1, 3]]):  # the first has no row to train
+        # the first batch has no row to train
+        for batch in ([[0, 1], [1, 2]], [[3, 0], [1, 3]]):
             model.fit(np.array(batch), np.ones((2, 1)), verbose=0)
         assert (table(model) != before).any(1).tolist() == [False, False, False, True]

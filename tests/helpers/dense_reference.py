@@ -9,19 +9,15 @@ import tensorflow as tf
 from splitembed import SplitEmbedding, SplitTable
 from tests.helpers.devices import two_replicas
 
+# the sizes of `split_of_twelve`
 NUM_TOKENS, DIM, STEPS = 12, 4, 10
 TRAINABLE_IDS = [1, 4, 5, 9]
 # float32: sums in another order, over ten steps at learning rate 0.1
 TOLERANCE = 1e-5
 
 
-def make_split() -> SplitTable:
-    matrix = np.random.default_rng(0).normal(size=(NUM_TOKENS, DIM)).astype(np.float32)
-    return SplitTable.from_matrix(matrix, TRAINABLE_IDS)
-
-
 def make_batches() -> list[np.ndarray]:
-    """Ten batches of (8, 6) ids, so every batch repeats ids; half of them lack the last trainable row."""
+    """Ten batches of (8, 6) ids, so every batch repeats ids; half of them are without the last trainable token."""
     generator = np.random.default_rng(1)
     ids = [generator.integers(0, NUM_TOKENS, (8, 6)) for _ in range(STEPS)]
     for batch in ids[::2]:

@@ -1,4 +1,4 @@
-"""Two logical CPU devices, so that MirroredStrategy has two replicas; imported before TensorFlow runs anything."""
+"""Two logical CPU devices for a MirroredStrategy of two replicas. Import it before TensorFlow runs an operation."""
 
 from functools import cache
 
@@ -13,5 +13,5 @@ tf.config.set_logical_device_configuration(
 
 @cache
 def two_replicas() -> tf.distribute.MirroredStrategy:
-    """The one strategy of a test process: a second one would number its collective operations as the first did."""
+    """Return the only strategy of a test process: a second one would reuse the numbers of its collective operations."""
     return tf.distribute.MirroredStrategy(CPUS)

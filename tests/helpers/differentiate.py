@@ -1,4 +1,4 @@
-"""Gradients of a function on whichever backend Keras runs, and the same by finite differences in NumPy."""
+"""Gradients of a function on the backend of Keras, and by finite differences in NumPy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,19 +16,19 @@ def numpy(tensor: Any) -> np.ndarray:
 
 
 def gradients(function: Scalar, *arrays: Any, compiled: bool = False) -> list[np.ndarray]:
-    """The gradient of a scalar function by each of its arguments; compiled by XLA where the backend has it."""
+    """Return the gradient of a scalar function for each argument; compiled by XLA where the backend has it."""
     return [numpy(each) for each in _BACKENDS[BACKEND](function, list(arrays), compiled)]
 
 
 def differences(function: Scalar, array: Any, step: float = 1e-3) -> np.ndarray:
-    """Central differences of a scalar function, one element after the other, in float64."""
+    """Return the central differences of a scalar function for each element, in float64."""
     array = np.array(array, np.float64)
     result = np.zeros_like(array)
-    for place in np.ndindex(array.shape):
+    for position in np.ndindex(array.shape):
         ahead, behind = array.copy(), array.copy()
-        ahead[place] += step
-        behind[place] -= step
-        result[place] = (function(ahead) - function(behind)) / (2 * step)
+        ahead[position] += step
+        behind[position] -= step
+        result[position] = (function(ahead) - function(behind)) / (2 * step)
     return result
 
 

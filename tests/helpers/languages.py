@@ -1,4 +1,4 @@
-"""A small language model, and Keras's dense reversible layer with rows held where they are: the twin of ours."""
+"""A small language model, and a reference for it: Keras's dense reversible layer with its frozen rows reset."""
 
 import keras
 import numpy as np
@@ -8,15 +8,18 @@ from splitembed import SplitTable
 
 NUM_TOKENS, DIM = 9, 4
 TRAINABLE = [1, 4, 7]
-TOLERANCE = 1e-5  # float32: products of four terms, and steps of training in which their order differs
-LAYER = getattr(keras.layers, "ReversibleEmbedding", None)  # not in the oldest Keras
+# float32: products of four terms, and steps of training in which their order differs
+TOLERANCE = 1e-5
+# None in the oldest Keras
+LAYER = getattr(keras.layers, "ReversibleEmbedding", None)
 
 
 def rows(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def make_split(seed: int = 0, trainable_ids=TRAINABLE) -> SplitTable:
+def split_of_nine(seed: int = 0, trainable_ids=TRAINABLE) -> SplitTable:
+    """Nine tokens, of which the first is padding and three train."""
     matrix = rows(NUM_TOKENS, DIM, seed=seed)
     matrix[0] = 0
     words = ["", *(f"w{number}" for number in range(1, NUM_TOKENS))]
@@ -24,7 +27,7 @@ def make_split(seed: int = 0, trainable_ids=TRAINABLE) -> SplitTable:
 
 
 def make_split_in_order(seed: int = 0) -> SplitTable:
-    """Six frozen rows, one of them padding, of which two tokens have a row of their own now; and three new tokens."""
+    """Six tokens of a base table, one of them padding and two with trainable rows, and three new tokens."""
     frozen = rows(6, DIM, seed=seed)
     frozen[0] = 0
     trainable = np.concatenate([frozen[[2, 5]], rows(3, DIM, seed=seed + 1)])
@@ -34,7 +37,7 @@ def make_split_in_order(seed: int = 0) -> SplitTable:
 
 
 class Tied(keras.layers.Embedding):
-    """What Keras's layer computes with tied weights, where Keras has no such layer."""
+    """Keras's reversible layer with tied weights, for a Keras without it."""
 
     def __init__(self, *sizes, logit_soft_cap=None, reverse_dtype=None, **options) -> None:
         super().__init__(*sizes, **options)
@@ -58,7 +61,7 @@ class Tied(keras.layers.Embedding):
 
 
 class Twin:
-    """A dense layer all of whose rows train, put back after each step but for those of the split."""
+    """A dense layer whose frozen rows are reset after each training step."""
 
     def __init__(self, split: SplitTable, reverse_split: SplitTable | None = None, **options) -> None:
         untied = {} if reverse_split is None else {"tie_weights": False}
@@ -68,35 +71,36 @@ class Twin:
         self._set([each.combine() for each in self.splits])
 
     def rows(self) -> list[np.ndarray]:
-        """Of each table `(num_tokens, dim)`."""
+        """Return each table, `(num_tokens, dim)`."""
         first, *others = self.layer.get_weights()
         return [first, *(other.T for other in others)]
 
-    def hold(self) -> None:
-        """Puts the rows of frozen tokens back."""
-        held = []
+    def reset_frozen(self) -> None:
+        """Reset the rows of frozen tokens."""
+        tables = []
         for now, split in zip(self.rows(), self.splits, strict=True):
             is_frozen = split.remap[:, None] >= 0
-            held.append(np.where(is_frozen, split.combine(), now))
-        self._set(held)
+            tables.append(np.where(is_frozen, split.combine(), now))
+        self._set(tables)
 
     def _set(self, matrices: list[np.ndarray]) -> None:
         self.layer.set_weights([matrices[0], *(each.T for each in matrices[1:])])
 
 
 def language_model(layer: keras.layers.Layer) -> keras.Model:
-    """One block of a transformer, the same at each call: ids `(batch, length)` in, logits for each place out."""
+    """One block of a transformer, with the same weights at each call: logits for each position of the ids."""
     keras.utils.set_random_seed(3)
     ids = keras.Input((None,), dtype="int32")
     states = layer(ids)
-    attend = keras.layers.MultiHeadAttention(2, 4, use_bias=False)  # the keys' bias has no gradient but noise
+    # the gradient of a key bias is rounding noise
+    attend = keras.layers.MultiHeadAttention(2, 4, use_bias=False)
     attended = attend(states, states, use_causal_mask=True)
     states = keras.layers.LayerNormalization()(keras.layers.Add()([states, attended]))
     return keras.Model(ids, layer(keras.layers.Dense(DIM)(states), reverse=True))
 
 
 def batches(num: int = 8, num_tokens: int = NUM_TOKENS) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ids and the ids that follow them, each `(3, 5)`, in which tokens repeat; some end in padding."""
+    """Batches of ids and the next ids, each `(3, 5)`, with repeated tokens; some end in padding."""
     texts = np.random.default_rng(4).integers(1, num_tokens, (num, 3, 6)).astype(np.int32)
     texts[:, 0, 4:] = 0
     return [(text[:, :-1], text[:, 1:]) for text in texts]
@@ -107,7 +111,7 @@ def loss() -> keras.losses.Loss:
 
 
 def assert_steps_are_equal(layer, twin: Twin, make_optimizer, **options) -> None:
-    """Trains both on the same batches, and compares losses, rows and the other weights after each step."""
+    """Train both on the same batches, and compare losses, rows and the other weights after each step."""
     models = [language_model(each) for each in (layer, twin.layer)]
     for model in models:
         model.compile(make_optimizer(), loss(), **options)
@@ -115,7 +119,7 @@ def assert_steps_are_equal(layer, twin: Twin, make_optimizer, **options) -> None
     before = [table.to_split().frozen.tobytes() for table in tables]
     for ids, following in batches():
         losses = [model.train_on_batch(ids, following) for model in models]
-        twin.hold()
+        twin.reset_frozen()
         np.testing.assert_allclose(*losses, rtol=0, atol=TOLERANCE)
         for table, dense in zip(tables, twin.rows(), strict=True):
             np.testing.assert_allclose(table.to_split().combine(), dense, rtol=0, atol=TOLERANCE)

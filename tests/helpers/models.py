@@ -1,4 +1,4 @@
-"""Small splits and models that the tests of the layer share; the models end in one number for each example."""
+"""Small splits and models that the tests of the layer share. Each model returns one number for each example."""
 
 import math
 from collections.abc import Callable
@@ -23,8 +23,14 @@ def make_split(seed: int = 0) -> SplitTable:
     return SplitTable.from_matrix(matrix, TRAINABLE_IDS, vocabulary=WORDS, padding=0)
 
 
+def split_of_twelve() -> SplitTable:
+    """Twelve tokens without words, of which 1, 4, 5 and 9 train."""
+    matrix = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    return SplitTable.from_matrix(matrix, [1, 4, 5, 9])
+
+
 def head() -> list[keras.layers.Layer]:
-    """The same weights in every model and every process."""
+    """Layers with the same weights in every model and every process."""
     ones = keras.initializers.Ones()
     return [keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1, kernel_initializer=ones)]
 
@@ -53,7 +59,7 @@ def nested(layer: keras.layers.Layer) -> keras.Model:
 
 @keras.saving.register_keras_serializable("tests")
 class Subclassed(keras.Model):
-    """A model that is written as a class, and gives its layer as a part of its config."""
+    """A subclassed model with the embedding layer in its config."""
 
     def __init__(self, embedding: keras.layers.Layer, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -83,12 +89,12 @@ MODELS: dict[str, Callable[..., keras.Model]] = {
 
 
 def embeddings_in(model: keras.Model) -> list[SplitEmbedding]:
-    """The layers of ours in a model, in order."""
+    """Return the SplitEmbedding layers of a model, in order."""
     return [layer for layer in model._flatten_layers() if isinstance(layer, SplitEmbedding)]
 
 
 def kinds_of_large_values(graph: tf.Graph, num_elements: int) -> set[str]:
-    """The kinds of operations in a graph that put out a value of that many elements or more."""
+    """Return the types of the operations in a graph that output a value of at least that many elements."""
     found = set()
     definition = graph.as_graph_def(add_shapes=True)
     for node in [*definition.node, *(node for each in definition.library.function for node in each.node_def)]:
@@ -99,4 +105,5 @@ def kinds_of_large_values(graph: tf.Graph, num_elements: int) -> set[str]:
     return found
 
 
-ONLY_READS = {"ReadVariableOp", "Identity"}  # both refer to the memory of what they read
+# both refer to the memory of the variable
+ONLY_READS = {"ReadVariableOp", "Identity"}

@@ -1,4 +1,4 @@
-"""What Keras asks of any layer, in one table: each row is a way to make the layer, each check is run on every row."""
+"""The contract of a Keras layer: each check runs on every kind of SplitEmbedding that can make a difference to it."""
 
 import json
 import warnings
@@ -13,9 +13,9 @@ from splitembed import LazyAdam, SplitEmbedding
 from splitembed.errors import SplitError
 from tests.helpers.models import DIM, IDS, TARGETS, head, make_split
 
-# name: the layer's options, the dtype of the frozen rows
-ROWS = {
-    "as it is": ({}, "float32"),
+# name: the options of the layer, the dtype of the frozen rows
+KINDS = {
+    "default": ({}, "float32"),
     "masking": ({"mask_zero": True}, "float32"),
     "static": ({"lookup": "static"}, "float32"),
     "dynamic": ({"lookup": "dynamic"}, "float32"),
@@ -36,26 +36,32 @@ ROWS = {
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
-@pytest.fixture(params=ROWS)
+def kinds(*names: str):
+    """Run a test on these kinds of layer instead of all, where the others share their code."""
+    return pytest.mark.parametrize("make", names, indirect=True)
+
+
+@pytest.fixture(params=KINDS)
 def make(request):
-    """Makes the layer of a row, on one split."""
-    options, frozen_dtype = ROWS[request.param]
+    """A function that makes a layer of one kind, always on the same split."""
+    options, frozen_dtype = KINDS[request.param]
     split = make_split().with_frozen_dtype(frozen_dtype)
     return lambda **more: SplitEmbedding(split, **{**options, **more})
 
 
 def expected_of(layer: SplitEmbedding, ids: np.ndarray) -> np.ndarray:
-    """NumPy's answer, in float64 for bags."""
+    """Return the expected rows or bags, computed by NumPy in float64."""
     rows = layer.to_split().lookup(ids).astype(np.float64)
     if layer.combiner is None:
         return rows
     counts = ids != 0 if layer.mask_zero else np.ones_like(ids)
-    number = np.maximum(counts.sum(-1)[..., None], 1)  # the sum of an empty bag is zero
+    # the sum of an empty bag is zero
+    number = np.maximum(counts.sum(-1)[..., None], 1)
     return (rows * counts[..., None]).sum(-2) / (number if layer.combiner == "mean" else np.sqrt(number))
 
 
 def assert_close(found, layer: SplitEmbedding, ids: np.ndarray) -> None:
-    """Equal as far as the compute dtype tells."""
+    """Assert equality up to the rounding of the compute dtype."""
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(layer.compute_dtype, 1e-6)
     found = ops.convert_to_numpy(ops.cast(found, "float64"))
     np.testing.assert_allclose(found, expected_of(layer, ids), rtol=tolerance, atol=tolerance)
@@ -70,7 +76,7 @@ def model_of(layer: SplitEmbedding, length: int | None = None) -> keras.Model:
     return keras.Model(ids, rows)
 
 
-def test_config_goes_through_json(make):
+def test_the_config_survives_json(make):
     layer = make(name="tokens")
     again = SplitEmbedding.from_config(json.loads(json.dumps(layer.get_config())))
     assert again.get_config() == layer.get_config() and again.name == "tokens"
@@ -90,18 +96,19 @@ def test_weights_after_build(make):
     layer.set_weights(layer.get_weights())
 
 
-@pytest.mark.parametrize("ids", [IDS, IDS[0], IDS[:, :, None], IDS[:1], IDS[:, :1], IDS[:0]], ids=lambda ids: ids.shape)
-def test_eager_calls_and_symbolic_shapes_agree(make, ids):
+def test_eager_calls_and_symbolic_shapes_agree(make):
     layer = make()
-    symbolic = layer(keras.KerasTensor(ids.shape, "int32"))
-    eager = layer(ids)
-    assert tuple(eager.shape) == symbolic.shape == layer.compute_output_shape(ids.shape)
-    assert keras.backend.standardize_dtype(eager.dtype) == symbolic.dtype == layer.compute_dtype
-    if ids.size:
-        assert_close(eager, layer, ids)
+    for ids in (IDS, IDS[0], IDS[:, :, None], IDS[:1], IDS[:, :1], IDS[:0]):
+        symbolic = layer(keras.KerasTensor(ids.shape, "int32"))
+        eager = layer(ids)
+        assert tuple(eager.shape) == symbolic.shape == layer.compute_output_shape(ids.shape)
+        assert keras.backend.standardize_dtype(eager.dtype) == symbolic.dtype == layer.compute_dtype
+        if ids.size:
+            assert_close(eager, layer, ids)
 
 
-def test_batch_and_length_are_free(make):
+@kinds("default", "static", "bags", "static bags", "int8 rows")
+def test_a_model_takes_batches_of_any_size_and_length(make):
     layer = make()
     model = model_of(layer)
     assert model.output_shape == (None, 1)
@@ -110,19 +117,22 @@ def test_batch_and_length_are_free(make):
         assert_close(found, layer, ids)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_ids_of_any_integer_dtype(make, dtype):
+@kinds("static", "dynamic", "bags", "static bags")
+def test_ids_of_any_integer_dtype(make):
     layer = make()
-    assert_close(layer(tf.constant(IDS.astype(dtype))), layer, IDS)
+    for dtype in INTEGERS:
+        assert_close(layer(tf.constant(IDS.astype(dtype))), layer, IDS)
 
 
-def test_float_ids_are_taken_where_they_are_whole(make):
+@kinds("static", "dynamic", "bags", "static bags", "mixed_float16")
+def test_whole_float_ids_are_taken_and_fractions_refused(make):
     layer = make()
     assert_close(layer(tf.constant(IDS.astype("float32"))), layer, IDS)
     with pytest.raises(SplitError, match="whole numbers"):
         layer(tf.constant([[0.5, 1]]))
 
 
+@kinds("default", "masking", "static", "bags")
 def test_masks(make):
     layer = make()
     assert layer.supports_masking == layer.mask_zero
@@ -134,6 +144,7 @@ def test_masks(make):
         assert mask is None
 
 
+@kinds("static", "dynamic", "bags", "static bags", "int8 rows", "mixed_float16")
 def test_ragged_ids(make):
     layer = make()
     ragged = tf.ragged.constant([[1], [2, 3, 4], []], dtype=tf.int32)
@@ -142,25 +153,28 @@ def test_ragged_ids(make):
             layer(ragged)
         return
     found = layer(ragged)
-    for place, row in enumerate(ragged.to_list()[:2]):
-        assert_close(found[place][None], layer, np.array([row]))
+    for number, row in enumerate(ragged.to_list()[:2]):
+        assert_close(found[number][None], layer, np.array([row]))
 
 
-@pytest.mark.parametrize(
-    ("make_optimizer", "way"),
-    [(LazyAdam, "jit"), (LazyAdam, "no jit"), (keras.optimizers.Adam, "no jit"), (LazyAdam, "eagerly")],
-)
-def test_it_trains(make, make_optimizer, way):
+# Only the form of the lookup meets XLA, and only the combiner meets an eager step.
+TRAININGS = [
+    *((kind, LazyAdam, {"jit_compile": False}) for kind in KINDS),
+    *((kind, LazyAdam, {"jit_compile": True}) for kind in ("default", "static", "bags", "static bags", "dropout")),
+    *((kind, LazyAdam, {"run_eagerly": True}) for kind in ("default", "bags")),
+    *((kind, keras.optimizers.Adam, {"jit_compile": False}) for kind in ("default", "bags")),
+]
+
+
+@pytest.mark.parametrize(("make", "make_optimizer", "options"), TRAININGS, indirect=["make"])
+def test_training_changes_only_the_trainable_rows(make, make_optimizer, options):
     layer = make()
-    if way == "jit" and not layer.supports_jit:
-        pytest.skip("the dynamic form is not for XLA, which Keras knows")
-    options = {"jit": {"jit_compile": True}, "no jit": {"jit_compile": False}, "eagerly": {"run_eagerly": True}}
     model = model_of(layer)
-    model.compile(make_optimizer(0.1), "mse", **options[way])
+    model.compile(make_optimizer(0.1), "mse", **options)
     before, frozen = layer.to_split(), layer.to_split().frozen.tobytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        losses = model.fit(IDS, TARGETS, epochs=3, batch_size=2, shuffle=False, verbose=0).history["loss"]
+        losses = model.fit(IDS, TARGETS, epochs=2, batch_size=2, shuffle=False, verbose=0).history["loss"]
     after = layer.to_split()
     assert np.isfinite(losses).all()
     assert (after.trainable != before.trainable).any() == layer.trainable
@@ -168,19 +182,22 @@ def test_it_trains(make, make_optimizer, way):
     assert model.predict(IDS, verbose=0).shape == (4, 1)
 
 
-def test_the_flag_can_be_toggled(make):
+@kinds("default", "dynamic", "untrained")
+def test_the_trainable_flag_can_be_changed_before_compile(make):
     layer = make()
     model = model_of(layer)
     for trains in (False, True):
         layer.trainable = trains
         model.compile(keras.optimizers.SGD(0.1), "mse")
-        assert layer.supports_jit or not model.jit_compile  # what Keras chooses is a way that was tried
+        # Keras must not choose XLA for a layer that refuses it
+        assert layer.supports_jit or not model.jit_compile
         before = layer.to_split().trainable
         model.fit(IDS, TARGETS, verbose=0)
         assert (layer.to_split().trainable != before).any() == trains
 
 
-def test_clones_nesting_and_reuse(make):
+@kinds("default", "static", "bags", "int8 rows")
+def test_clones_nested_models_and_shared_layers(make):
     layer = make()
     inner = model_of(layer)
     clone = keras.models.clone_model(inner)
@@ -188,17 +205,17 @@ def test_clones_nesting_and_reuse(make):
         next(each for each in clone.layers if isinstance(each, SplitEmbedding))(IDS), make()(IDS)
     )
     one, two = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
-    both = keras.Model([one, two], keras.layers.Add()([inner(one), inner(two)]))  # one instance, two inputs
+    # one instance, two inputs
+    both = keras.Model([one, two], keras.layers.Add()([inner(one), inner(two)]))
     np.testing.assert_allclose(both([IDS, IDS[::-1]]), inner(IDS) + inner(IDS[::-1]), rtol=1e-2, atol=1e-2)
+    # two instances, one table
     other = make()
-    rows = [each(one) for each in (layer, other)]  # two instances on one table
-    keras.Model(one, rows)(IDS)
-    assert layer.to_split().frozen is other.to_split().frozen or np.shares_memory(
-        layer.to_split().frozen, other.to_split().frozen
-    )
+    keras.Model(one, [each(one) for each in (layer, other)])(IDS)
+    assert np.shares_memory(layer.to_split().frozen, other.to_split().frozen)
 
 
-def test_it_is_saved_and_loaded(make, tmp_path):
+@kinds("masking", "static bags", "dropout", "int8 rows", "untrained", "mixed_float16")
+def test_models_and_weights_are_saved_and_loaded(make, tmp_path):
     model = model_of(make())
     model.compile(LazyAdam(0.1), "mse")
     model.fit(IDS, TARGETS, verbose=0)
@@ -211,7 +228,8 @@ def test_it_is_saved_and_loaded(make, tmp_path):
     np.testing.assert_array_equal(fresh.predict(IDS, verbose=0), expected)
 
 
-def test_the_summary_tells_what_is_frozen(make):
+@kinds("default", "float16 rows", "int8 rows")
+def test_the_summary_counts_frozen_and_trainable_rows(make):
     layer = make()
     frozen, trainable = (line.split() for line in layer.summary().split("\n")[1:3])
     assert frozen[:2] == ["frozen", "4"] and frozen[-1] == layer.to_split().frozen_dtype
@@ -227,16 +245,15 @@ def test_the_summary_tells_what_is_frozen(make):
         lambda: keras.layers.TimeDistributed(keras.layers.Dense(2)),
     ],
 )
-def test_later_layers_take_its_rows(make, after):
+@pytest.mark.parametrize("make", ["masking", "mixed_float16"], indirect=True)
+def test_later_layers_take_the_rows(make, after):
     layer = make()
-    if layer.combiner is not None:
-        pytest.skip("a bag has no positions")
     ids = keras.Input((None,), dtype="int32")
     found = keras.Model(ids, after()(layer(ids))).predict(np.tile(IDS, (1, 2)), verbose=0)
     assert np.isfinite(found).all() and found.shape[0] == len(IDS)
 
 
-def test_attention_gets_the_mask():
+def test_attention_ignores_masked_positions():
     layer = SplitEmbedding(make_split(), mask_zero=True)
     ids = keras.Input((None,), dtype="int32")
     rows = layer(ids)

@@ -1,4 +1,4 @@
-"""On a CUDA device: the same rows, the same training, the same errors, and rows that are made on the device."""
+"""The layer on a CUDA device: rows, training and errors as on the CPU, and tables in device memory."""
 
 import time
 
@@ -16,7 +16,7 @@ GPUS = tf.config.list_physical_devices("GPU")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not GPUS, reason="there is no CUDA device")]
 
 
-def test_the_tables_lie_on_the_device():
+def test_the_tables_are_on_the_device():
     constants = Constants(make_split())
     for handle in (constants.remap, constants.frozen):
         assert "GPU" in handle.read_value().device
@@ -24,7 +24,7 @@ def test_the_tables_lie_on_the_device():
 
 @pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize("jit", [False, True])
-def test_rows_to_the_bit(frozen_dtype, jit):
+def test_rows_equal_numpy_to_the_bit(frozen_dtype, jit):
     split = make_split().with_frozen_dtype(frozen_dtype)
     same_bits(tf.function(SplitEmbedding(split), jit_compile=jit)(IDS), split.lookup(IDS))
 
@@ -44,7 +44,7 @@ def test_training_equals_the_cpu_s(make_optimizer, jit):
 
 
 @pytest.mark.parametrize("wrong", [-1, 6, 2**32 + 5])
-def test_a_wrong_id_is_never_another_token_s_row(wrong):
+def test_an_id_out_of_range_never_gives_the_row_of_another_token(wrong):
     layer, ids = SplitEmbedding(make_split()), tf.constant([[wrong, 1]], tf.int64)
     with pytest.raises(tf.errors.InvalidArgumentError, match="out of range: there are 6 tokens"):
         tf.function(layer)(ids)
@@ -53,8 +53,8 @@ def test_a_wrong_id_is_never_another_token_s_row(wrong):
     same_bits(rows[0, 1], make_split().lookup([1])[0])
 
 
-def test_rows_are_made_on_the_device(capsys):
-    """The mean time of a forward pass on 400,000 x 100 is printed: `make test-gpu` records it."""
+def test_rows_are_computed_on_the_device(capsys):
+    """Print the mean time of a forward pass on a table of 400,000 x 100, for `make test-gpu`."""
     rng = np.random.default_rng(0)
     split = SplitTable.from_matrix(rng.standard_normal((400_000, 100), dtype=np.float32), range(0, 400_000, 20))
     function = tf.function(SplitEmbedding(split))

@@ -1,4 +1,4 @@
-"""Four virtual devices on Keras's JAX backend, under plain `fit`: the frozen table in quarters, and the same result."""
+"""Four virtual devices on Keras's JAX backend under `fit`: a sharded frozen table, and the result of one device."""
 
 import importlib.util
 import json
@@ -8,9 +8,10 @@ import pytest
 
 from tests.helpers.fresh import run_fresh
 
-TOLERANCE = 1e-5  # float32: devices sum in another order
+# float32: devices sum in another order
+TOLERANCE = 1e-5
 NUM_FROZEN, DIM, NUM_DEVICES = 20, 4, 4
-# how the four devices share the work, and the dtype of the frozen rows
+# the distribution over the four devices, and the dtype of the frozen rows
 RUNS = [
     ("one", "float32"),
     ("data", "float32"),
@@ -34,7 +35,7 @@ def distribution(how):
         return None
     if how == "data":
         return DataParallel(devices=devices)
-    # "1x4": no axis for the batch; "2x2": half of it on each pair of devices
+    # "1x4" does not split the batch; "2x2" gives each pair of devices half of it
     mesh = DeviceMesh(tuple(map(int, how.split("x"))), ("batch", "rows"), devices)
     layouts = LayoutMap(mesh)
     layouts["embedding/frozen"] = ("rows", None)
@@ -74,7 +75,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason=
 
 @pytest.fixture(scope="module")
 def trained() -> dict[tuple[str, str], dict]:
-    """What three epochs of each run ended with: on one device, or distributed over four."""
+    """The result of three epochs for each run, on one device or on four."""
     found = run_fresh(TRAIN, *map(json.dumps, (NUM_FROZEN, DIM, RUNS))).splitlines()[-1]
     return dict(zip(RUNS, json.loads(found), strict=True))
 
@@ -89,12 +90,13 @@ def test_fit_on_four_devices_equals_one(how, rows_of_each, trained):
     assert found["devices"] == NUM_DEVICES
     assert found["shards"] == [[device, rows_of_each, DIM] for device in range(NUM_DEVICES)]
     assert found["frozen_as_before"]
-    assert found["moved"] > 100 * TOLERANCE  # every trainable row did train
+    # every trainable row trained
+    assert found["moved"] > 100 * TOLERANCE
     for ours, theirs in zip(found["trained"], expected["trained"], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE)
 
 
-def test_int8_rows_in_quarters_equal_one_device(trained):
+def test_sharded_int8_rows_equal_one_device(trained):
     found, expected = trained["1x4", "int8"], trained["one", "int8"]
     assert found["shards"] == [[device, NUM_FROZEN // 4, DIM] for device in range(NUM_DEVICES)]
     assert found["frozen_as_before"]

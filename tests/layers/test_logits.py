@@ -23,7 +23,8 @@ SHAPES = ((1, 1), (1, 7), (2, 1), (4, 16), (8, 128), (5,), (2, 1, 3))
 FLOAT32 = Dtypes("float32", "float32", "float32")
 NUM_BASE = 150
 CHOSEN = [3, 7, 8, 149]
-UNTIED = [False] if LAYER is None else [False, True]  # the oldest Keras has no such layer
+# the oldest Keras has no untied layer
+UNTIED = [False] if LAYER is None else [False, True]
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def split_of(variable, chosen=CHOSEN, num_new: int = 0) -> SplitTable:
 
 
 def pair(dim: int, num_base: int = NUM_BASE, untied: bool = False, chosen=CHOSEN, num_new: int = 0, **options):
-    """Keras's layer, and ours with the same table."""
+    """Return Keras's layer and a SplitReversibleEmbedding with the same table."""
     theirs = (LAYER or Tied)(num_base, dim, **({"tie_weights": False} if untied else {}), **options)
     theirs.build()
     tables = [rows(num_base, dim, seed=dim), *([rows(dim, num_base, seed=dim + 1)] if untied else [])]
@@ -71,7 +72,7 @@ def compilers(function):
 
 
 def assert_same(found, expected) -> None:
-    """Equal dtypes and bits."""
+    """Assert equal dtypes and bits."""
     assert keras.backend.standardize_dtype(found.dtype) == keras.backend.standardize_dtype(expected.dtype)
     assert numpy(found).tobytes() == numpy(expected).tobytes()
 
@@ -93,9 +94,11 @@ def test_logits_are_keras_s_to_the_bit(dim, untied):
         assert_logits_are_keras_s(theirs, ours, ops.convert_to_tensor(rows(*shape, dim)))
 
 
-@pytest.mark.parametrize("untied", UNTIED)
-@pytest.mark.parametrize("reverse_dtype", [None, "float32"])
-@pytest.mark.parametrize("policy", POLICIES, indirect=True)
+@pytest.mark.parametrize(
+    ("policy", "reverse_dtype", "untied"),
+    [*((policy, None, False) for policy in POLICIES), *((policy, "float32", UNTIED[-1]) for policy in POLICIES)],
+    indirect=["policy"],
+)
 def test_logits_are_keras_s_in_every_policy(policy, reverse_dtype, untied):
     theirs, ours = pair(64, untied=untied, reverse_dtype=reverse_dtype, logit_soft_cap=5.0)
     for dtype in dict.fromkeys((ours.compute_dtype, "float32")):
@@ -126,7 +129,7 @@ def test_rows_are_keras_s_to_the_bit(policy):
 
 
 @pytest.mark.parametrize("untied", UNTIED)
-def test_new_tokens_and_trained_ones_leave_the_other_columns_as_they_are(untied):
+def test_new_and_trained_tokens_do_not_change_the_other_columns(untied):
     theirs, ours = pair(32, untied=untied, num_new=3)
     ours.build()
     trained = (ours.reverse_embedding if untied else ours).trainable_rows
@@ -141,7 +144,7 @@ def test_new_tokens_and_trained_ones_leave_the_other_columns_as_they_are(untied)
         np.testing.assert_allclose(logits, states @ split.combine().T, rtol=0, atol=20 * TOLERANCE)
 
 
-def test_a_trained_row_has_no_rounding_of_the_frozen_one():
+def test_the_logits_of_a_trained_row_have_no_rounding_error_of_its_frozen_row():
     _, ours = pair(32, num_base=8, chosen=[2, 3])
     ours.build()
     ours.trainable_rows.assign(np.zeros((2, 32)))
@@ -159,7 +162,8 @@ def splits_in_order(draw) -> SplitTable:
     is_chosen = draw(arrays(bool, num_frozen))
     num_ids = int(is_chosen.sum()) + num_new
     num_trainable = draw(st.integers(int(num_ids > 0), 6))
-    if draw(st.booleans()) and num_ids:  # a row each, as they lie
+    # one row for each id, in id order
+    if draw(st.booleans()) and num_ids:
         num_trainable, trained = num_ids, list(range(num_ids))
     else:
         trained = draw(st.lists(st.integers(0, max(num_trainable - 1, 0)), min_size=num_ids, max_size=num_ids))
@@ -167,7 +171,8 @@ def splits_in_order(draw) -> SplitTable:
     frozen, trainable = (draw(arrays(np.float32, (n, dim), elements=numbers)) for n in (num_frozen, num_trainable))
     remap = np.concatenate([np.arange(num_frozen), np.zeros(num_new, int)])
     remap[np.concatenate([is_chosen, np.ones(num_new, bool)])] = ~np.array(trained, int)
-    dtype = draw(st.sampled_from(["float32", "float32", "float16", "bfloat16"]))  # which hold these numbers
+    # these dtypes represent the numbers exactly
+    dtype = draw(st.sampled_from(["float32", "float32", "float16", "bfloat16"]))
     return SplitTable.from_arrays(frozen, remap, trainable).with_frozen_dtype(dtype)
 
 
@@ -193,7 +198,8 @@ def test_any_split_in_order_is_numpy_s(split, num_states):
     to_states, to_rows = gradients(total, states, split.trainable)
     np.testing.assert_allclose(to_states, upstream @ split.combine(), rtol=0, atol=TOLERANCE)
     expected = np.zeros_like(split.trainable)
-    for token_id in split.trainable_ids:  # tokens that share a row add up
+    # gradients of tokens with a shared row are summed
+    for token_id in split.trainable_ids:
         expected[~split.remap[token_id]] += upstream[:, token_id] @ states
     np.testing.assert_allclose(to_rows, expected, rtol=0, atol=TOLERANCE)
 
@@ -236,7 +242,7 @@ def test_tables_of_many_rows_and_tables_that_are_widened_are_read_in_blocks(num_
 
 @pytest.fixture(params=["few", "many"])
 def way(request, monkeypatch):
-    """How trainable rows reach the logits, independent of their number."""
+    """The code path from trainable rows to logits, chosen independently of their number."""
     monkeypatch.setattr(splitembed.layers.logits, "_FEW", {"few": 1.0, "many": 0.0}[request.param])
 
 
@@ -259,11 +265,11 @@ def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, comp
     split = split.with_trainable(rows(split.num_trainable, 4, seed=1))
     product = product_of(split)
     states, upstream = rows(2, 3, 4, seed=2), ops.convert_to_tensor(rows(2, 3, split.num_tokens, seed=3))
-    frozen, place = split.combine(), ops.convert_to_tensor(np.maximum(~split.remap, 0))
+    frozen, position = split.combine(), ops.convert_to_tensor(np.maximum(~split.remap, 0))
     is_frozen = ops.convert_to_tensor(split.remap[:, None] >= 0)
 
     def dense(states, trainable):
-        table = ops.where(is_frozen, ops.convert_to_tensor(frozen), ops.take(trainable, place, axis=0))
+        table = ops.where(is_frozen, ops.convert_to_tensor(frozen), ops.take(trainable, position, axis=0))
         return ops.sum(ops.matmul(states, ops.transpose(table)) * upstream)
 
     def ours(states, trainable):
@@ -278,7 +284,7 @@ def test_gradients_are_those_of_the_dense_formulation(frozen_dtype, blocks, comp
 
 @pytest.mark.parametrize("untied", UNTIED)
 @pytest.mark.parametrize("blocks", ["one block", "many blocks"])
-def test_a_chosen_row_that_was_not_finite_has_no_effect_once_it_is_assigned(blocks, untied, way, monkeypatch):
+def test_a_trainable_row_that_was_not_finite_has_no_effect_after_an_assignment(blocks, untied, way, monkeypatch):
     if blocks == "many blocks":
         monkeypatch.setattr(splitembed.layers.logits, "_BLOCK_BYTES", 1)
     theirs, _ = pair(4, untied=untied)
@@ -291,7 +297,8 @@ def test_a_chosen_row_that_was_not_finite_has_no_effect_once_it_is_assigned(bloc
     ours = SplitReversibleEmbedding(split, **other)
     states = rows(5, 4, seed=2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NaN on purpose
+        # NaN is intended here
+        warnings.simplefilter("ignore")
         assert_same(ours(states, reverse=True), theirs(states, reverse=True))
     layer = ours.reverse_embedding if untied else ours
     trained = split.with_trainable(rows(4, 4, seed=3))

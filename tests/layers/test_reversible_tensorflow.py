@@ -19,9 +19,9 @@ from tests.helpers.languages import (
     batches,
     language_model,
     loss,
-    make_split,
     make_split_in_order,
     rows,
+    split_of_nine,
 )
 from tests.helpers.models import ONLY_READS, kinds_of_large_values
 from tests.models.test_export_formats import exported
@@ -37,8 +37,7 @@ def trained(layer, optimizer, **options):
     return layer.to_split().trainable
 
 
-@pytest.mark.parametrize("make", [make_split, make_split_in_order])
-@pytest.mark.parametrize("lookup", ["auto", "static"])
+@pytest.mark.parametrize(("make", "lookup"), [(split_of_nine, "static"), (make_split_in_order, "auto")])
 def test_training_inside_xla_is_the_same(lookup, make):
     expected = trained(SplitReversibleEmbedding(make()), keras.optimizers.Adam(0.01))
     layer = SplitReversibleEmbedding(make(), lookup=lookup)
@@ -49,7 +48,7 @@ def test_training_inside_xla_is_the_same(lookup, make):
 
 @pytest.mark.parametrize("gradient", ["auto", "dense", "sparse"])
 def test_lazy_adam_is_adam_as_logits_touch_every_row(gradient):
-    split = make_split()
+    split = split_of_nine()
     twin = Twin(split)
     layers = [SplitReversibleEmbedding(split, gradient=gradient), twin.layer]
     models = [language_model(layer) for layer in layers]
@@ -57,13 +56,15 @@ def test_lazy_adam_is_adam_as_logits_touch_every_row(gradient):
         model.compile(optimizer, loss())
     for ids, following in batches():
         losses = [model.train_on_batch(ids, following) for model in models]
-        twin.hold()
+        twin.reset_frozen()
         np.testing.assert_allclose(*losses, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(layers[0].to_split().combine(), twin.rows()[0], rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("make", [make_split, make_split_in_order])
-@pytest.mark.parametrize("gradient", ["auto", "dense", "sparse"])
+@pytest.mark.parametrize(
+    ("make", "gradient"),
+    [*((split_of_nine, gradient) for gradient in ("auto", "dense", "sparse")), (make_split_in_order, "auto")],
+)
 def test_the_gradient_is_the_dense_sum_of_both_ends(gradient, make):
     split = make()
     layer = SplitReversibleEmbedding(split, gradient=gradient)
@@ -86,8 +87,9 @@ def test_the_gradient_is_the_dense_sum_of_both_ends(gradient, make):
         np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("frozen_dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("num_rows", [100_000, 400_000])
+@pytest.mark.parametrize(
+    ("frozen_dtype", "num_rows"), [("float32", 100_000), ("float32", 400_000), ("int8", 100_000), ("float16", 400_000)]
+)
 def test_a_step_allocates_nothing_of_the_size_of_the_table(frozen_dtype, num_rows):
     num_tokens, dim = 100_000, 50
     trainable = range(3, 10)
@@ -129,7 +131,7 @@ def test_the_transposed_table_of_a_product_in_order_is_never_built(monkeypatch):
 
 
 def kinds_before_and_after(function, *arguments) -> list[set[str]]:
-    """The kinds of the traced operations, and those that remain after TensorFlow's optimizer."""
+    """Return the types of the traced operations, and of those that remain after TensorFlow's optimizer."""
     context.context().enable_graph_collection()
     function(*arguments)
     graphs = context.context().export_run_metadata().function_graphs
@@ -138,7 +140,7 @@ def kinds_before_and_after(function, *arguments) -> list[set[str]]:
     return [{node.op for each in graphs for node in getattr(each, name).node} for name in names]
 
 
-def test_that_check_can_fail():
+def test_the_check_of_allocations_can_fail():
     layer = keras.layers.Embedding(2000, 50)
     layer.build()
     step = tf.function(lambda states: tf.matmul(states, tf.transpose(layer.embeddings)))
@@ -147,7 +149,7 @@ def test_that_check_can_fail():
 
 
 def test_ragged_states():
-    split = make_split()
+    split = split_of_nine()
     layer = SplitReversibleEmbedding(split)
     ids = tf.ragged.constant([[1], [2, 3], []])
     logits = layer(layer(ids), reverse=True)
@@ -156,7 +158,7 @@ def test_ragged_states():
 
 
 def test_two_replicas_train_as_the_dense_twin_s():
-    split = make_split()
+    split = split_of_nine()
     texts, following = (np.concatenate(parts) for parts in zip(*batches(2), strict=True))
     with two_replicas().scope():
         layer, twin = SplitReversibleEmbedding(split), Twin(split)
@@ -165,20 +167,22 @@ def test_two_replicas_train_as_the_dense_twin_s():
             model.compile(keras.optimizers.SGD(0.1), loss())
     for model in models:
         model.fit(texts, following, batch_size=len(texts), shuffle=False, verbose=0)
-    twin.hold()
+    twin.reset_frozen()
     np.testing.assert_allclose(layer.to_split().combine(), twin.rows()[0], rtol=0, atol=TOLERANCE)
     assert (layer.to_split().trainable != split.trainable).all()
 
 
 UNTIED = {
     "tied": lambda: None,
-    "untied": lambda: make_split(1, [5]).with_frozen_dtype("int8"),
+    "untied": lambda: split_of_nine(1, [5]).with_frozen_dtype("int8"),
     "untied, in order": lambda: make_split_in_order(1).with_frozen_dtype("bfloat16"),
 }
 
 
-@pytest.mark.parametrize("make_first", [make_split, make_split_in_order])
-@pytest.mark.parametrize("other", UNTIED)
+@pytest.mark.parametrize(
+    ("make_first", "other"),
+    [(split_of_nine, "tied"), (make_split_in_order, "untied"), (split_of_nine, "untied, in order")],
+)
 def test_exported_models_and_checkpoints(other, make_first, tmp_path):
     def make():
         reverse = UNTIED[other]()
@@ -202,10 +206,9 @@ def test_exported_models_and_checkpoints(other, make_first, tmp_path):
     same_bits(again.predict(ids, verbose=0), expected)
 
 
-@pytest.mark.parametrize("form", ["onnx", "litert"])
-@pytest.mark.parametrize("frozen_dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize(("form", "frozen_dtype"), [("onnx", "float32"), ("onnx", "int8"), ("litert", "bfloat16")])
 def test_other_formats_have_logits_in_order(frozen_dtype, form, tmp_path):
-    pytest.importorskip("keras.src.export.onnx", reason="this Keras exports to SavedModel alone")
+    pytest.importorskip("keras.src.export.onnx", reason="this Keras exports only to SavedModel")
     for module in ("tf2onnx", "onnxruntime") if form == "onnx" else ("ai_edge_litert",):
         pytest.importorskip(module)
     split = make_split_in_order().with_frozen_dtype(frozen_dtype)
@@ -221,7 +224,7 @@ def test_other_formats_have_logits_in_order(frozen_dtype, form, tmp_path):
 
 
 def test_a_graph_without_tables_is_traced_and_refuses_to_run():
-    config = SplitReversibleEmbedding(make_split()).get_config()
+    config = SplitReversibleEmbedding(split_of_nine()).get_config()
     config["split"]["frozen_fingerprint"] = "sha256:other"
     layer = SplitReversibleEmbedding.from_config(config)
     function = tf.function(lambda states: layer(states, reverse=True))

@@ -1,4 +1,4 @@
-"""A saved model is whole: predictions, split and optimizer come back, here and in a fresh process, or are refused."""
+"""Saved models: predictions, split and optimizer are restored, here and in a fresh process, or loading is refused."""
 
 import gc
 import json
@@ -24,12 +24,12 @@ MAKE = {**MODELS, "two layers": lambda layer: functional(layer, SplitEmbedding(l
 
 @pytest.fixture
 def no_live_tables():
-    """As in a process that knows no table yet."""
+    """Start without live tables, as in a fresh process."""
     LIVE.clear()
 
 
 def trained(name: str, split: SplitTable) -> keras.Model:
-    """A model after two steps, from which the optimizer remembers something."""
+    """Return a model after two steps, so that the optimizer has state."""
     model = MAKE[name](SplitEmbedding(split, mask_zero=name == "functional"))
     model.compile(keras.optimizers.Adam(0.1) if name == "sequential" else LazyAdam(0.1), "mse")
     model.fit(IDS, TARGETS, batch_size=2, shuffle=False, verbose=0)
@@ -37,7 +37,7 @@ def trained(name: str, split: SplitTable) -> keras.Model:
 
 
 def facts(model: keras.Model) -> dict[str, np.ndarray]:
-    """What must come back: predictions, the split's arrays, and predictions after one more step of training."""
+    """Return what loading must restore: predictions, arrays of the split, and predictions after one more step."""
     split = embeddings_in(model)[0].to_split()
     found = {"predictions": model.predict(IDS, verbose=0), "frozen": split.frozen, "remap": split.remap}
     found["trainable"] = split.trainable
@@ -47,16 +47,17 @@ def facts(model: keras.Model) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A folder with a model of each kind, and what must come back of each."""
+    """A folder with a saved model of each kind, and its facts."""
     folder, expected = tmp_path_factory.mktemp("saved"), {}
-    for seed, name in enumerate(MAKE):  # a table of its own for each: none may be found live
+    # different tables, so that no model finds the live table of another
+    for seed, name in enumerate(MAKE):
         model = trained(name, make_split(seed))
         model.save(folder / f"{name}.keras")
         expected[name] = facts(model)
     return folder, expected
 
 
-def assert_same(found, expected) -> None:
+def assert_same_facts(found, expected) -> None:
     for name, value in expected.items():
         same_bits(found[name], value)
 
@@ -69,12 +70,14 @@ archives, made, names = [json.loads(argument) for argument in sys.argv[1:]]
 for name in names:
     if name == "subclassed":
         assert "tests.helpers.models" not in sys.modules
-        from tests.helpers import models  # the class of the model itself is its author's to import
+        # the user of a subclassed model must import its class
+        from tests.helpers import models
     folder = pathlib.Path(made) / name
     folder.mkdir()
     model = keras.models.load_model(archives + "/" + name + ".keras")
     layers = [layer for layer in model._flatten_layers() if type(layer).__name__ == "SplitEmbedding"]
-    gc.collect()  # and with it whatever Keras unpacked for the time of loading
+    # removes the files that Keras unpacked to load the model
+    gc.collect()
     split = layers[0].to_split()
     assert all(np.shares_memory(layer.to_split().frozen, split.frozen) for layer in layers)
     assert split.table.mapped
@@ -94,39 +97,40 @@ for name in names:
         ("import splitembed\nimport keras", sorted(MAKE, key=lambda name: name == "subclassed")),
         ("import keras\nimport splitembed", ["functional"]),
     ],
-    ids=["ours first", "Keras first"],
+    ids=["splitembed first", "Keras first"],
 )
-def test_S2_a_fresh_process_that_imports_only_the_package(imports, names, saved, tmp_path, no_live_tables):
+def test_a_fresh_process_loads_after_importing_only_the_package(imports, names, saved, tmp_path, no_live_tables):
     folder, expected = saved
     np.savez(folder / "data.npz", ids=IDS, targets=TARGETS)
     code = IN_A_FRESH_PROCESS.format(imports=imports)
     run_fresh(code, *map(json.dumps, (str(folder), str(tmp_path), names)))
     for name in names:
-        assert_same(np.load(tmp_path / name / "found.npz"), expected[name])
+        assert_same_facts(np.load(tmp_path / name / "found.npz"), expected[name])
         split = SplitTable.open(tmp_path / name, verify=True)
         assert (list(split.vocabulary), split.padding) == (WORDS, 0)
         same_bits(split.trainable, expected[name]["trainable"])
-        assert_same(facts(keras.models.load_model(tmp_path / name / "again.keras")), expected[name])
+        assert_same_facts(facts(keras.models.load_model(tmp_path / name / "again.keras")), expected[name])
 
 
-@pytest.mark.parametrize("name", MAKE)
-def test_S1_load_in_the_same_process_shares_the_live_table(name, tmp_path):
+@pytest.mark.parametrize("name", ["subclassed", "two layers"])
+def test_loading_in_the_same_process_shares_the_live_table(name, tmp_path):
     model = trained(name, make_split())
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     for first, second in zip(embeddings_in(model), embeddings_in(again), strict=True):
         assert np.shares_memory(first.to_split().frozen, second.to_split().frozen)
-    assert_same(facts(again), facts(model))
+    assert_same_facts(facts(again), facts(model))
 
 
-def test_S1_config_is_small_and_holds_no_token(saved):
+def test_config_is_small_and_contains_no_token(saved):
     with zipfile.ZipFile(saved[0] / "functional.keras") as archive:
         config = archive.read("config.json").decode()
-    assert len(config) < 6000  # of four layers and an optimizer
+    # four layers and an optimizer
+    assert len(config) < 6000
     assert not any(word and word in config for word in ("[UNK]", "\u00e9t\u00e9", json.dumps("\u00e9t\u00e9")))
 
 
-def test_everything_else_of_the_layer_comes_back(tmp_path, no_live_tables):
+def test_all_options_of_the_layer_are_restored(tmp_path, no_live_tables):
     layer = SplitEmbedding(
         make_split(),
         mask_zero=True,
@@ -144,7 +148,7 @@ def test_everything_else_of_the_layer_comes_back(tmp_path, no_live_tables):
     assert again.get_config() == config
 
 
-def test_no_words_no_padding_no_trainable_rows(tmp_path, no_live_tables):
+def test_a_split_without_words_padding_or_trainable_rows_is_restored(tmp_path, no_live_tables):
     matrix = np.arange(8, dtype=np.float32).reshape(4, 2)
     model = sequential(SplitEmbedding(SplitTable.from_matrix(matrix, [])))
     model.save(tmp_path / "model.keras")
@@ -172,20 +176,20 @@ def test_a_detached_split_needs_no_file(tmp_path):
     assert list(again.vocabulary) == WORDS and list(again.table.words)[1:] == ["the", "\u00e9t\u00e9", "of"]
 
 
-# What is refused
+# Refusals
 
 
 Contents = dict[str, bytes]
 
 
 def contents_of(archive) -> Contents:
-    """The members of a saved model, by name."""
+    """Return the members of a saved model, by name."""
     with zipfile.ZipFile(archive) as file:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def exchange(archive, contents: Contents) -> None:
-    """Makes an archive of other members."""
+def write_archive(archive, contents: Contents) -> None:
+    """Write an archive of the given members."""
     with zipfile.ZipFile(archive, "w") as file:
         for name, content in contents.items():
             file.writestr(name, content)
@@ -196,12 +200,12 @@ def tables_in(contents: Contents) -> Contents:
 
 
 def names_of(contents: Contents) -> dict[str, str]:
-    """The names of the frozen and of the trainable table."""
+    """Return the names of the frozen and of the trainable table."""
     return {name.rpartition("/")[2].partition("-")[0].partition(".")[0]: name for name in tables_in(contents)}
 
 
 def with_part(part: str, change):
-    """Changes one table: to what the other archive has, to nothing, or to what a function makes of it."""
+    """Return a function that replaces one table by that of the other archive, removes it, or changes its bytes."""
 
     def changed(ours: Contents, other: Contents) -> Contents:
         name = names_of(ours)[part]
@@ -217,10 +221,11 @@ def without_tables(ours: Contents) -> Contents:
     return {name: content for name, content in ours.items() if name not in tables_in(ours)}
 
 
-FAULTS = {  # what the archive holds in place of its tables, and what the error says
+# name: the change of the archive, the error
+FAULTS = {
     "another frozen table": (with_part("frozen", "other"), "was made for the frozen table {ours}; .* is {other}"),
-    "another trainable one": (with_part("trainable", "other"), "The frozen table {other} of .* was not found at"),
-    "both of another split": (
+    "another trainable table": (with_part("trainable", "other"), "The frozen table {other} of .* was not found at"),
+    "both tables of another split": (
         lambda ours, other: {**without_tables(ours), **tables_in(other)},
         "The archive's table of layer '.*' belongs to another split: its frozen fingerprint is {other}, .* is {ours}",
     ),
@@ -232,12 +237,12 @@ FAULTS = {  # what the archive holds in place of its tables, and what the error 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_damaged_or_exchanged_tables_are_refused(fault, tmp_path, no_live_tables):
+def test_damaged_and_exchanged_tables_are_refused(fault, tmp_path, no_live_tables):
     splits, (change, message) = {"ours": make_split(), "other": make_split(seed=1)}, FAULTS[fault]
     for name, split in splits.items():
         sequential(SplitEmbedding(split)).save(tmp_path / f"{name}.keras")
     contents = {name: contents_of(tmp_path / f"{name}.keras") for name in splits}
-    exchange(tmp_path / "ours.keras", change(contents["ours"], contents["other"]))
+    write_archive(tmp_path / "ours.keras", change(contents["ours"], contents["other"]))
     LIVE.clear()
     fingerprints = {name: split.fingerprint for name, split in splits.items()}
     with pytest.raises(ValueError, match=message.format(**fingerprints)):
@@ -255,10 +260,10 @@ def test_a_flipped_bit_is_refused(tmp_path, no_live_tables):
         keras.models.load_model(tmp_path / "model.keras")
 
 
-@pytest.mark.parametrize("name", MAKE)
-def test_an_archive_without_tables_never_predicts(name, tmp_path, no_live_tables):
+@pytest.mark.parametrize("name", ["functional", "two layers"])
+def test_a_model_from_an_archive_without_tables_cannot_predict(name, tmp_path, no_live_tables):
     trained(name, make_split()).save(tmp_path / "model.keras")
-    exchange(tmp_path / "model.keras", without_tables(contents_of(tmp_path / "model.keras")))
+    write_archive(tmp_path / "model.keras", without_tables(contents_of(tmp_path / "model.keras")))
     LIVE.clear()
     model = keras.models.load_model(tmp_path / "model.keras")
     with pytest.raises(tf.errors.InvalidArgumentError, match="has no tables"):
@@ -280,14 +285,14 @@ def test_clone_shares_the_live_table():
 
 
 @pytest.mark.parametrize("copy", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_models_and_layers_can_be_copied_and_sent(copy, no_live_tables):
+def test_models_and_layers_can_be_copied_and_pickled(copy, no_live_tables):
     model = trained("sequential", make_split())
     expected = model.predict(IDS, verbose=0)
     same_bits(copy(model).predict(IDS, verbose=0), expected)
     same_bits(copy(embeddings_in(model)[0])(IDS), embeddings_in(model)[0](IDS))
 
 
-def test_a_table_lives_as_long_as_its_layers():
+def test_a_live_table_is_forgotten_with_its_last_layer():
     layer = SplitEmbedding(make_split())
     config = layer.get_config()
     spec = layer._described()
@@ -304,7 +309,7 @@ def test_a_table_lives_as_long_as_its_layers():
 def big(seed: int = 0) -> keras.Model:
     """20,000 tokens, ten of which train: 4 MB of frozen rows."""
     matrix = np.random.default_rng(seed).normal(size=(20_000, 50)).astype(np.float32)
-    words = [f"word-{place}" for place in range(20_000)]
+    words = [f"word-{token_id}" for token_id in range(20_000)]
     return sequential(SplitEmbedding(SplitTable.from_matrix(matrix, range(10), vocabulary=words)))
 
 
@@ -323,7 +328,7 @@ def save_checkpoint(model, folder):
 
 
 @pytest.mark.parametrize("save", [save_weights, save_checkpoint])
-def test_weights_hold_what_trains_and_what_it_belongs_to(save, tmp_path):
+def test_weights_are_small_and_restore_the_predictions(save, tmp_path):
     model = big()
     model.compile("sgd", "mse")
     model.fit(IDS, TARGETS, verbose=0)
@@ -336,7 +341,7 @@ def test_weights_hold_what_trains_and_what_it_belongs_to(save, tmp_path):
 
 
 def variants() -> dict[str, SplitTable]:
-    """Splits with as many rows of each kind as `make_split`: only their fingerprints tell them apart."""
+    """Return splits of the same sizes as `make_split`, which only their fingerprints distinguish."""
     split = make_split()
     arrays = split.frozen, split.remap, split.trainable
     swapped = split.remap[[0, 1, 3, 2, 4, 5]]
@@ -347,8 +352,11 @@ def variants() -> dict[str, SplitTable]:
     }
 
 
-@pytest.mark.parametrize("save", [save_weights, save_checkpoint])
-@pytest.mark.parametrize("kind", ["frozen", "remap", "vocabulary"])
+# both formats run the same checks
+@pytest.mark.parametrize(
+    ("kind", "save"),
+    [("frozen", save_weights), ("remap", save_weights), ("vocabulary", save_weights), ("remap", save_checkpoint)],
+)
 def test_weights_of_another_split_are_refused(kind, save, tmp_path):
     split, other = make_split(), variants()[kind]
     load, model = save(sequential(SplitEmbedding(split)), tmp_path), sequential(SplitEmbedding(other))
@@ -360,7 +368,7 @@ def test_weights_of_another_split_are_refused(kind, save, tmp_path):
 
 
 def resized() -> dict[str, SplitTable]:
-    """Splits of another size in each respect, on the same frozen rows where that can be."""
+    """Return splits of which each has one other size, on the same frozen rows if possible."""
     split = make_split()
     more = [*split.trainable, split.trainable[0]]
     remap = split.remap.tolist()
@@ -380,9 +388,11 @@ def resized() -> dict[str, SplitTable]:
     }
 
 
-@pytest.mark.parametrize("save", [save_weights, save_checkpoint])
-@pytest.mark.parametrize("difference", resized())
-def test_C6_changed_sizes_are_refused_with_both(difference, save, tmp_path):
+@pytest.mark.parametrize(
+    ("difference", "save"),
+    [*((each, save_weights) for each in resized()), ("num_trainable is 2, the layer's is 3", save_checkpoint)],
+)
+def test_weights_of_another_size_are_refused_with_both_sizes(difference, save, tmp_path):
     ids = keras.Input((None,), dtype="int32")
     load = save(keras.Sequential([ids, SplitEmbedding(make_split())]), tmp_path)
     model = keras.Sequential([ids, SplitEmbedding(resized()[difference])])
@@ -393,13 +403,13 @@ def test_C6_changed_sizes_are_refused_with_both(difference, save, tmp_path):
         same_bits(found, expected)
 
 
-def test_the_checkpoint_s_error_is_ours(tmp_path):
+def test_a_checkpoint_of_another_split_is_a_fingerprint_error(tmp_path):
     load = save_checkpoint(sequential(SplitEmbedding(make_split())), tmp_path)
     with pytest.raises(FingerprintError):
         load(sequential(SplitEmbedding(make_split(seed=1))))
 
 
-def test_weights_file_holds_rows_and_fingerprints(tmp_path):
+def test_a_weights_file_contains_rows_and_fingerprints(tmp_path):
     save_weights(sequential(SplitEmbedding(make_split())), tmp_path)
     found = {}
 
@@ -423,7 +433,7 @@ def test_weights_of_another_layer_are_refused_by_name(tmp_path):
         load(sequential(SplitEmbedding(make_split())))
 
 
-def test_handles_are_no_weights(tmp_path):
+def test_the_frozen_table_is_not_a_weight(tmp_path):
     model = sequential(SplitEmbedding(make_split()))
     assert [weight.shape for weight in model.weights] == [(2, 3), (3, 1), (1,)]
     assert not model.non_trainable_weights
@@ -432,8 +442,8 @@ def test_handles_are_no_weights(tmp_path):
     assert [2, 3] in shapes and [4, 3] not in shapes and [6] not in shapes
 
 
-def test_layers_rebuilt_from_config_start_from_their_own_rows():
-    """Two splits that differ only in their trainable rows."""
+def test_layers_rebuilt_from_a_config_start_from_their_trainable_rows():
+    """The two splits differ only in their trainable rows."""
     split = make_split()
     other = split.with_trainable(split.trainable + 1)
     ids = keras.Input((None,), dtype="int32")

@@ -1,4 +1,4 @@
-"""An archive that an earlier version wrote loads, whatever has moved in the package since."""
+"""An archive written by an earlier version loads after changes inside the package."""
 
 import json
 import zipfile

@@ -1,4 +1,4 @@
-"""Layers on one frozen table: an archive holds it once, and they share it again after loading."""
+"""Layers on one frozen table: an archive stores the table once, and loaded layers share it."""
 
 import shutil
 import zipfile
@@ -20,7 +20,7 @@ REMAPS = [[0, ~0, 1, 2, ~1, 3], [0, 1, 4, ~0, 5, 6, ~1]]
 
 
 def split_on(frozen: np.ndarray, which: int) -> SplitTable:
-    """One of two splits: another vocabulary, remap and trainable rows on the same frozen rows."""
+    """Return one of two splits with different vocabularies, remaps and trainable rows on the same frozen rows."""
     rows = np.random.default_rng(which + 1).normal(size=(2, 3)).astype(np.float32)
     return SplitTable.from_arrays(frozen, REMAPS[which], rows, vocabulary=WORDS[which], padding=0)
 
@@ -30,7 +30,7 @@ def layers(frozen: np.ndarray = FROZEN) -> list[SplitEmbedding]:
 
 
 def nested() -> keras.Model:
-    """One layer in a model within a model, the other outside."""
+    """A model with one layer in a nested model and another outside it."""
     first, second = layers()
     ids = keras.Input((None,), dtype="int32")
     outside = keras.layers.GlobalAveragePooling1D()(second(ids))
@@ -38,7 +38,7 @@ def nested() -> keras.Model:
 
 
 def twice_nested() -> keras.Model:
-    """The same in two steps, and a layer on a copy of the rows."""
+    """A model with a layer two levels deep, and another on a copy of the rows."""
     ids = keras.Input((None,), dtype="int32")
     pooled = keras.layers.GlobalAveragePooling1D()(SplitEmbedding(split_on(FROZEN.copy(), 1))(ids))
     return keras.Model(ids, keras.layers.Concatenate()([keras.Sequential([functional(layers()[0])])(ids), pooled]))
@@ -46,7 +46,7 @@ def twice_nested() -> keras.Model:
 
 @keras.saving.register_keras_serializable("tests")
 class TwoInAList(keras.Model):
-    """A model that is written as a class, and keeps its layers in a list, under a name that the archive has too."""
+    """A subclassed model with its layers in a list, under the name of a folder of the archive."""
 
     def __init__(self, assets: list, **kwargs) -> None:
         super().__init__(**kwargs)
@@ -81,7 +81,7 @@ def files_in(folder, suffix: str = ".h5") -> list[str]:
 
 
 def tables_in(archive) -> dict[str, int]:
-    """How many tables of each kind an archive holds."""
+    """Return the number of tables of each kind in an archive."""
     with zipfile.ZipFile(archive) as file:
         names = [name for name in file.namelist() if name.startswith("assets/")]
     assert all(name.endswith(".h5") for name in names)
@@ -97,7 +97,7 @@ def assert_one_table_in_memory(model: keras.Model) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_one_table_is_stored_once_and_shared_again(name, tmp_path):
+def test_a_shared_table_is_stored_once_and_shared_after_loading(name, tmp_path):
     model = MODELS[name]()
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -115,7 +115,7 @@ def test_one_table_is_stored_once_and_shared_again(name, tmp_path):
         assert list(layer.to_split().table.words)[1:4] in (["the", "cat", "on"], ["the", "", ""])
 
 
-def test_other_rows_are_another_table(tmp_path):
+def test_different_rows_are_stored_as_different_tables(tmp_path):
     model = functional(*layers(), *layers(FROZEN + np.float32(1) * (FROZEN != 0)))
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -127,7 +127,7 @@ def test_other_rows_are_another_table(tmp_path):
     assert np.shares_memory(first, second) and np.shares_memory(third, fourth) and not np.shares_memory(first, third)
 
 
-def test_every_save_is_whole_by_itself(tmp_path):
+def test_every_archive_is_complete(tmp_path):
     model = functional(*layers())
     for name in ("first", "second"):
         model.save(tmp_path / f"{name}.keras")
@@ -140,7 +140,7 @@ def test_every_save_is_whole_by_itself(tmp_path):
     same_bits(again.predict(IDS, verbose=0), model.predict(IDS, verbose=0))
 
 
-def test_folders_in_place_of_archives(tmp_path):
+def test_unzipped_models_store_and_share_the_table(tmp_path):
     model = functional(*layers())
     expected = model.predict(IDS, verbose=0)
     for name in ("first", "second"):
@@ -156,18 +156,18 @@ def test_folders_in_place_of_archives(tmp_path):
     same_bits(again.predict(IDS, verbose=0), expected)
 
 
-def test_one_layer_can_be_opened_without_the_others(tmp_path):
+def test_the_split_of_one_layer_opens_from_an_unpacked_archive(tmp_path):
     model = functional(*layers())
     model.save(tmp_path / "model.keras")
     shutil.unpack_archive(tmp_path / "model.keras", tmp_path / "unpacked", "zip")
-    places = sorted((tmp_path / "unpacked").rglob("trainable.h5"))
-    assert len(places) == 2
-    found = [SplitTable.open(place.parent, verify=True).combine().tobytes() for place in places]
+    paths = sorted((tmp_path / "unpacked").rglob("trainable.h5"))
+    assert len(paths) == 2
+    found = [SplitTable.open(path.parent, verify=True).combine().tobytes() for path in paths]
     assert sorted(found) == sorted(layer.to_split().combine().tobytes() for layer in embeddings_in(model))
 
 
-def test_a_layer_alone_writes_into_its_folder_alone(tmp_path):
-    """Whatever the folders above are called: what lies above is not Keras's."""
+def test_save_assets_writes_only_into_its_folder(tmp_path):
+    """A folder named "assets" above it is not an archive of Keras."""
     folder = tmp_path / "assets" / "mine"
     folder.mkdir(parents=True)
     layer = layers()[0]
@@ -177,8 +177,8 @@ def test_a_layer_alone_writes_into_its_folder_alone(tmp_path):
     same_bits(SplitTable.open(tmp_path / "moved", verify=True).combine(), layer.to_split().combine())
 
 
-def test_archives_with_the_table_beside_each_layer_still_load(tmp_path):
-    """As they were written before layers shared it."""
+def test_archives_with_a_copy_of_the_table_for_each_layer_load(tmp_path):
+    """Archives had this form before layers shared the table."""
     model = functional(*layers())
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -196,16 +196,17 @@ def test_archives_with_the_table_beside_each_layer_still_load(tmp_path):
     same_bits(again.predict(IDS, verbose=0), expected)
 
 
-def test_a_loaded_layer_shares_a_table_that_another_model_holds(tmp_path):
+def test_a_loaded_layer_shares_the_live_table_of_another_model(tmp_path):
     sequential(layers()[0]).save(tmp_path / "model.keras")
     LIVE.clear()
     other = sequential(layers()[1])
-    other.get_config()  # from now on its table is known
+    # registers the live table
+    other.get_config()
     again = keras.models.load_model(tmp_path / "model.keras")
     assert np.shares_memory(embeddings_in(again)[0].to_split().frozen, embeddings_in(other)[0].to_split().frozen)
 
 
-def test_where_mapped_files_cannot_be_removed_they_are_read(tmp_path, monkeypatch):
+def test_the_table_is_read_if_mapped_files_cannot_be_removed(tmp_path, monkeypatch):
     model = functional(*layers())
     expected = model.predict(IDS, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -217,8 +218,8 @@ def test_where_mapped_files_cannot_be_removed_they_are_read(tmp_path, monkeypatc
     same_bits(again.predict(IDS, verbose=0), expected)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
-def test_tables_of_low_precision_are_shared_too(dtype, tmp_path):
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_narrow_tables_are_shared(dtype, tmp_path):
     splits = [split_on(FROZEN, which).with_frozen_dtype(dtype) for which in range(2)]
     model = functional(*map(SplitEmbedding, splits))
     expected = model.predict(IDS, verbose=0)
@@ -234,7 +235,8 @@ IN_LITTLE_MEMORY = """
 import sys
 import numpy as np, keras, splitembed
 from benchmarks.accuracy.memory import PeakMemory
-keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).predict(np.zeros((1, 2)), verbose=0)  # Keras's own share
+# the first model also allocates memory for Keras
+keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).predict(np.zeros((1, 2)), verbose=0)
 with PeakMemory() as loading:
     model = keras.models.load_model(sys.argv[1])
 with PeakMemory() as saving:
@@ -243,14 +245,14 @@ print(loading.growth, saving.growth)
 """
 
 
-def test_loading_and_saving_take_no_anonymous_memory_for_the_table(tmp_path):
-    """120 MB of frozen rows."""
+def test_loading_and_saving_copy_no_table_into_memory(tmp_path):
+    """The table has 120 MB of frozen rows."""
     rows = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(400_000, 75))
     rows[::1000] = 1
     splits = [SplitTable.from_arrays(rows, np.arange(last), np.zeros((0, 75))) for last in (400_000, 100_000)]
     functional(*map(SplitEmbedding, splits)).save(tmp_path / "model.keras")
     found = run_fresh(IN_LITTLE_MEMORY, tmp_path / "model.keras", tmp_path / "again.keras").split()
     if found == ["None", "None"]:
-        pytest.skip("this system does not tell anonymous memory")
+        pytest.skip("this system does not report anonymous memory")
     assert max(map(int, found)) < 40_000_000, found
     assert (tmp_path / "again.keras").stat().st_size < 125_000_000

@@ -1,4 +1,4 @@
-"""What is saved is as large as what it holds: configs and weights follow the trainable rows, never the vocabulary."""
+"""Sizes of saved files: configs and weights grow with the trainable rows, not with the vocabulary."""
 
 import json
 
@@ -17,14 +17,14 @@ IDS = np.array([[0, 1, 2_000_000 - 1], [5, 1_999, 2_000]])
 
 
 def words(num_words: int) -> Words:
-    """`00000000`, `00000001`, ...: made without a Python string each."""
+    """Return the words `00000000`, `00000001` and so on, made without Python strings."""
     digits = np.arange(num_words)[:, None] // 10 ** np.arange(7, -1, -1) % 10
     ends = np.arange(num_words + 1, dtype=np.uint64) * 8
     return Words.from_arrays((digits + ord("0")).astype(np.uint8).ravel(), ends)
 
 
 def split_on_disk(folder, num_tokens: int, dim: int, num_trainable: int) -> SplitTable:
-    """A split whose frozen rows are a sparse file, so that they take neither memory nor time; its first ids train."""
+    """Return a split whose first ids train, and whose frozen rows are a sparse file that takes no memory."""
     frozen = np.memmap(folder / "rows", np.float32, "w+", shape=(num_tokens - num_trainable, dim))
     remap = np.arange(num_tokens, dtype=np.int32) - num_trainable
     remap[:num_trainable] = ~np.arange(num_trainable, dtype=np.int32)
@@ -52,7 +52,7 @@ def test_a_config_is_under_2_kB_at_two_million_tokens(tmp_path):
 
 
 def test_weights_are_under_10_MB_for_2_000_rows_of_400_000(tmp_path):
-    """480 MB of frozen rows; the files hold the optimizer's two slots for each trainable row as well."""
+    """The table has 480 MB; the files also contain the two optimizer slots of each trainable row."""
     (tmp_path / "weights").mkdir()
     ids = keras.Input((None,), dtype="int32")
     layer = SplitEmbedding(split_on_disk(tmp_path, 400_000, 300, 2_000))
@@ -72,7 +72,8 @@ import json, os, sys, time
 import splitembed, keras
 import numpy as np
 from benchmarks.accuracy.memory import PeakMemory
-keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).predict(np.zeros((1, 2)), verbose=0)  # Keras's own share
+# the first model also allocates memory for Keras
+keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).predict(np.zeros((1, 2)), verbose=0)
 with PeakMemory() as loading:
     model = keras.models.load_model(sys.argv[1])
     found = model.predict(np.array(json.loads(sys.argv[2])), verbose=0)
@@ -83,25 +84,26 @@ print(json.dumps([found.tolist(), loading.growth]))
 
 @pytest.mark.slow
 def test_a_table_of_2_4_GB(tmp_path):
-    """2,000,000 x 300 float32: beyond what a graph, or a message of 2 GB, could hold."""
+    """The table of 2,000,000 x 300 float32 is larger than a graph or a protocol buffer can be."""
     num_frozen, dim = 2_000_000, 300
     with FrozenWriter(tmp_path / "frozen.h5", dim) as writer:
         for start in range(0, num_frozen, 100_000):
             rows = np.arange(start, start + 100_000, dtype=np.float32)[:, None] / 1024 + np.zeros(dim, np.float32)
             writer.append([""] * len(rows), rows)
     assert (tmp_path / "frozen.h5").stat().st_size > 2_400_000_000
-    remap = np.arange(num_frozen + 1) - 1  # id 0 trains
+    # id 0 trains
+    remap = np.arange(num_frozen + 1) - 1
     write_trainable(tmp_path / "trainable.h5", np.full((1, dim), 7.0), remap, frozen_fingerprint=writer.fingerprint)
     split = SplitTable.open(tmp_path)
     ids = keras.Input((None,), dtype="int32")
     model = keras.Model(ids, SplitEmbedding(split, name="tokens")(ids)[:, :, :2])
-    asked = [[0, 1, num_frozen, num_frozen - 1, 1_000_000]]
-    expected = split.lookup(asked)[:, :, :2].tolist()
+    ids_read = [[0, 1, num_frozen, num_frozen - 1, 1_000_000]]
+    expected = split.lookup(ids_read)[:, :, :2].tolist()
     for by_reference in (True, False):
         embeddings_in(model)[0].save_by_reference = by_reference
         model.save(tmp_path / "model.keras")
         size = (tmp_path / "model.keras").stat().st_size
         assert size < 9_000_000 if by_reference else 2_400_000_000 < size < 2_450_000_000
-        found, growth = json.loads(run_fresh(LOADED, tmp_path / "model.keras", json.dumps(asked)))
+        found, growth = json.loads(run_fresh(LOADED, tmp_path / "model.keras", json.dumps(ids_read)))
         assert found == expected
         assert growth is None or growth < 100_000_000

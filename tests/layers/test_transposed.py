@@ -6,11 +6,11 @@ import pytest
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.layers.transposed import TransposedEmbedding
 from tests.helpers.differentiate import numpy
-from tests.helpers.languages import TOLERANCE, make_split, make_split_in_order, rows
+from tests.helpers.languages import TOLERANCE, make_split_in_order, rows, split_of_nine
 
 
 def test_frozen_rows_are_stored_as_columns():
-    split = make_split()
+    split = split_of_nine()
     layer = TransposedEmbedding(split)
     layer.build()
     np.testing.assert_array_equal(numpy(layer._constants.read_stored()), split.frozen.T)

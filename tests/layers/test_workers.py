@@ -1,4 +1,4 @@
-"""Two real processes that train together over the loopback interface, by the loop that notebooks/ documents."""
+"""Two processes that train together over the loopback interface, with the training loop of notebooks/."""
 
 import contextlib
 import importlib.util
@@ -16,12 +16,15 @@ import tensorflow as tf
 
 from splitembed import LazyAdam, SplitTable
 from tests.helpers.fresh import ROOT
+from tests.helpers.models import split_of_twelve
 
 EXAMPLE = ROOT / "notebooks" / "several_workers.py"
-SECONDS = 120  # to start, train and end; a worker that waits for another one for longer has failed
-TOLERANCE = 1e-5  # float32: workers sum in another order
-NUM_TOKENS, DIM, LENGTH, GLOBAL_BATCH, NUM_EXAMPLES = 12, 4, 6, 8, 33  # the last batch leaves a worker without examples
-TRAINABLE_IDS = [1, 4, 5, 9]
+# to start, train and end; a worker that waits longer for another one has failed
+SECONDS = 120
+# float32: workers sum in another order
+TOLERANCE = 1e-5
+# one worker gets no example of the last batch
+NUM_TOKENS, LENGTH, GLOBAL_BATCH, NUM_EXAMPLES = 12, 6, 8, 33
 OPTIMIZERS = {
     "Adam": lambda: keras.optimizers.Adam(0.05),
     "LazyAdam": lambda: LazyAdam(0.05),
@@ -38,20 +41,15 @@ np.savez(sys.argv[1], **{name: trained(strategy, name) for name in OPTIMIZERS})
 
 
 def example():
-    """The documented file, as a module."""
+    """Import the documented file as a module."""
     spec = importlib.util.spec_from_file_location(EXAMPLE.stem, EXAMPLE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def make_split() -> SplitTable:
-    matrix = np.random.default_rng(0).normal(size=(NUM_TOKENS, DIM)).astype(np.float32)
-    return SplitTable.from_matrix(matrix, TRAINABLE_IDS)
-
-
 def make_dataset() -> tf.data.Dataset:
-    """Ids that repeat within and across workers; no trainable one in the second batch, on any worker."""
+    """Ids that repeat within and across workers; the second batch has no trainable id."""
     generator = np.random.default_rng(1)
     ids = generator.integers(0, NUM_TOKENS, (NUM_EXAMPLES, LENGTH))
     ids[GLOBAL_BATCH : 2 * GLOBAL_BATCH] = 0
@@ -60,11 +58,11 @@ def make_dataset() -> tf.data.Dataset:
 
 
 def trained(strategy: tf.distribute.Strategy, optimizer_name: str) -> np.ndarray:
-    """All that three epochs of the documented loop moved, flat: the rows, the other weights, the optimizer's slots."""
+    """Return the weights and the optimizer's slots after three epochs of the documented loop, as one vector."""
     keras.utils.set_random_seed(0)
     documented = example()
     with strategy.scope():
-        model, optimizer = documented.make_model(make_split()), OPTIMIZERS[optimizer_name]()
+        model, optimizer = documented.make_model(split_of_twelve()), OPTIMIZERS[optimizer_name]()
     before = model.layers[1].to_split()
     documented.train(strategy, model, optimizer, make_dataset(), epochs=3)
     after = model.layers[1].to_split()
@@ -75,7 +73,7 @@ def trained(strategy: tf.distribute.Strategy, optimizer_name: str) -> np.ndarray
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on; all are held until all are chosen."""
+    """Return free ports of the loopback interface; all are held until all are chosen."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(number)]
         for each in sockets:
@@ -84,7 +82,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def run_workers(command: list[str], folder: Path, number: int = 2) -> list[str]:
-    """Runs one process for each worker, each in a folder of its own; gives what each printed. None outlives it."""
+    """Run one process for each worker in its own folder, and return their outputs; kill those that are left."""
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(number)]}
     processes = []
     for index in range(number):
@@ -117,7 +115,7 @@ def run_workers(command: list[str], folder: Path, number: int = 2) -> list[str]:
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory) -> list[dict[str, np.ndarray]]:
-    """What each of two workers ended with, by the optimizer's name."""
+    """The result of each of two workers, by the name of the optimizer."""
     folder = tmp_path_factory.mktemp("workers")
     run_workers(["-c", WORKER, "found.npz"], folder)
     return [dict(np.load(folder / str(index) / "found.npz")) for index in range(2)]
@@ -131,17 +129,17 @@ def test_two_workers_agree_with_each_other_and_with_one_process(name, workers):
 
 
 @pytest.mark.slow
-def test_the_example_runs_as_it_stands(tmp_path):
-    """The same error on two workers and on one, and the first worker alone saves."""
-    pair, alone = tmp_path / "pair", tmp_path / "alone"
+def test_the_example_runs_unchanged(tmp_path):
+    """Two workers end with the error of one, and only the first worker saves."""
+    pair, single = tmp_path / "pair", tmp_path / "single"
     pair.mkdir()
-    alone.mkdir()
+    single.mkdir()
     printed = [lines.splitlines()[-1] for lines in run_workers([str(EXAMPLE)], pair)]
     assert printed[0] == printed[1] and printed[0].startswith("2 workers, mean squared error ")
-    (by_one,) = run_workers([str(EXAMPLE)], alone, number=1)
+    (by_one,) = run_workers([str(EXAMPLE)], single, number=1)
     assert by_one.splitlines()[-1] == printed[0].replace("2 workers", "1 workers")
     saved = SplitTable.open(pair / "0" / "reviews")
     np.testing.assert_allclose(
-        saved.trainable, SplitTable.open(alone / "0" / "reviews").trainable, rtol=0, atol=TOLERANCE
+        saved.trainable, SplitTable.open(single / "0" / "reviews").trainable, rtol=0, atol=TOLERANCE
     )
     assert not (pair / "1" / "reviews").exists()

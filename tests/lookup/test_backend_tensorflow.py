@@ -11,14 +11,14 @@ from tests.helpers.devices import two_replicas
 BACKEND = TensorFlowBackend()
 
 
-def test_each_replica_draws_from_a_seed_of_its_own_and_each_call_too():
+def test_each_replica_and_each_call_has_a_different_seed():
     with two_replicas().scope():
         seeds = ReplicaSeedGenerator(3)
     calls = [two_replicas().experimental_local_results(two_replicas().run(seeds.next)) for _ in range(2)]
     assert len({tuple(seed.numpy()) for call in calls for seed in call}) == 4
 
 
-def test_stored_rows_are_on_the_memory_of_the_variable_and_stay_after_an_update():
+def test_stored_rows_do_not_change_with_an_update_of_the_variable():
     class Weight:
         value = tf.Variable(np.ones((16, 4), np.float32))
 

@@ -1,4 +1,4 @@
-"""Constants on an array's own memory: nothing is copied, nothing odd aborts the process."""
+"""Constants on the memory of an array: without copies, and for arrays of any alignment and layout."""
 
 import gc
 import sys
@@ -16,7 +16,7 @@ from tests.test_arrays import ODD, VALUES, at_offset
 
 
 def memory_of(tensor: tf.Tensor) -> np.ndarray:
-    """The tensor's own memory: `tensor.numpy()` would be a copy."""
+    """Return the memory of a tensor: `tensor.numpy()` would be a copy."""
     return np.asarray(memoryview(tensor))
 
 
@@ -47,20 +47,21 @@ def test_shares_the_memory_and_keeps_it_alive(tmp_path, make):
     np.testing.assert_array_equal(tf.gather(handle.read_value(), [5, 0]), VALUES[[5, 0]])
 
 
-@pytest.mark.parametrize("offset", range(0, 64, 4))
-def test_no_offset_aborts_the_process(offset):
-    np.testing.assert_array_equal(make_constant(at_offset(VALUES, offset), "rows"), VALUES)
+def test_an_array_at_any_offset_is_read():
+    """TensorFlow aborts the process on misaligned memory."""
+    for offset in range(0, 64, 4):
+        np.testing.assert_array_equal(make_constant(at_offset(VALUES, offset), "rows"), VALUES)
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_odd_memory_is_right(kind):
+def test_an_array_of_any_layout_is_read(kind):
     handle = make_constant(ODD[kind](), "rows")
     assert handle.dtype == tf.float32
     np.testing.assert_array_equal(handle, VALUES)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 4)])
-def test_empty_arrays_are_right(shape):
+def test_an_empty_array_keeps_its_shape(shape):
     assert make_constant(np.zeros(shape, np.float32), "rows").shape == shape
 
 
@@ -78,7 +79,7 @@ def test_handle_is_named_and_not_trainable():
     assert handle.name == "frozen:0" and not handle.trainable
 
 
-def test_made_inside_a_function_it_is_no_part_of_the_graph():
+def test_a_constant_made_inside_a_function_is_not_stored_in_the_graph():
     made = []
 
     @tf.function
@@ -101,9 +102,9 @@ def test_replicas_share_the_memory():
     assert all(np.shares_memory(memory_of(value.read_value()), array) for value in values)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="RssAnon is read from Linux's /proc")
 def test_a_mapped_table_takes_no_anonymous_memory(tmp_path):
-    """64 MB of frozen rows, opened, looked up in and trained beside: under a quarter of them may be copied."""
+    """Of 64 MB of frozen rows, opened and trained with, less than a quarter may be copied."""
     grown = run_fresh(
         """
 import sys
@@ -112,7 +113,8 @@ from splitembed import SplitEmbedding, SplitTable, tables
 
 def anonymous():
     line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
-    return int(line.split()[1]) // 1024  # MB
+    megabytes = int(line.split()[1]) // 1024
+    return megabytes
 
 def train(split):
     model = keras.Sequential([keras.Input((8,), dtype="int32"), SplitEmbedding(split), keras.layers.Dense(1)])
@@ -122,7 +124,8 @@ def train(split):
     return model
 
 folder, num_rows, dim = sys.argv[1], 160_000, 100
-train(SplitTable.from_matrix(np.ones((9, dim)), [1]))  # what TensorFlow itself takes at first use
+# the first training also allocates memory for TensorFlow
+train(SplitTable.from_matrix(np.ones((9, dim)), [1]))
 tables.write_frozen(folder + "/frozen.h5", np.broadcast_to(np.float32(1), (num_rows, dim)))
 remap = np.arange(num_rows + 1) - 1
 split = SplitTable.from_arrays(tables.open_frozen(folder + "/frozen.h5").vectors, remap, np.ones((1, dim)))
@@ -145,14 +148,14 @@ print(anonymous() - before)
         lambda variable: variable.scatter_mul(tf.IndexedSlices(2.0, [1])),
     ],
 )
-@pytest.mark.parametrize("gather_first", [False, True])
-def test_a_variable_that_starts_from_an_array_never_writes_into_it(update, gather_first):
-    array = aligned_empty((16, 4), np.float32)
-    array[:] = 5
-    variable = tf.Variable(as_tensor(array))
-    if gather_first:
-        tf.gather(variable, [1, 2])
-    for _ in range(2):
-        update(variable)
-        tf.function(update)(variable)
-    assert (array == 5).all() and (variable.numpy() != 5).any()
+def test_an_update_of_a_variable_never_changes_the_array_that_it_starts_from(update):
+    for gather_first in (False, True):
+        array = aligned_empty((16, 4), np.float32)
+        array[:] = 5
+        variable = tf.Variable(as_tensor(array))
+        if gather_first:
+            tf.gather(variable, [1, 2])
+        for _ in range(2):
+            update(variable)
+            tf.function(update)(variable)
+        assert (array == 5).all() and (variable.numpy() != 5).any()

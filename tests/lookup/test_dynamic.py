@@ -36,6 +36,7 @@ def of_size(num_tokens: int) -> SplitTable:
     return SplitTable.from_arrays([[0.0, 0.0]], remap, [[1.0, 2.0]])
 
 
+@settings(max_examples=40)
 @given(splits_and_ids())
 def test_equals_numpy_to_the_bit(case):
     split, ids = case
@@ -53,7 +54,8 @@ def test_gradient_sums_each_row(form, case):
     tables = Tables(split)
     upstream = np.arange(ids.size * split.dim, dtype=np.float32).reshape(*ids.shape, split.dim) % 7
     with tf.GradientTape() as tape:
-        loss = tf.math.multiply_no_nan(tables(ids, form.split(",")[0]), upstream)  # rows may hold NaN
+        # rows may hold NaN
+        loss = tf.math.multiply_no_nan(tables(ids, form.split(",")[0]), upstream)
     if "requested" in form:
         request_slices(lambda variable: variable is tables.trainable)
     gradient = tape.gradient(loss, tables.trainable)
@@ -79,7 +81,7 @@ def test_static_shape_is_kept():
     assert read.get_concrete_function().output_shapes == (None, 3, 2)
 
 
-def test_step_makes_nothing_of_the_table_s_size():
+def test_a_step_allocates_nothing_of_the_size_of_the_table():
     tables = Tables(of_size(5000))
 
     @tf.function
@@ -99,7 +101,7 @@ def test_refused_inside_xla():
 
 @pytest.mark.parametrize("differentiate", [False, True])
 def test_cached_function_called_from_a_compiled_one_is_refused(differentiate):
-    """The inner function is not traced again, so our own check never runs: TensorFlow must find nothing to compile."""
+    """The inner function is not traced again, so the check of the package does not run: TensorFlow must refuse."""
     tables = Tables(FOUR_TOKENS)
 
     @tf.function
@@ -117,7 +119,7 @@ def test_cached_function_called_from_a_compiled_one_is_refused(differentiate):
 
 
 def test_the_update_in_place_has_no_form_for_xla():
-    """What refuses the lookup there should the graph lose its checks of ids."""
+    """This operation refuses XLA even if a graph has lost its checks of ids."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="InplaceUpdate"):
         tf.function(lambda rows: tf.raw_ops.InplaceUpdate(x=rows, i=[0], v=rows[1:]), jit_compile=True)(tf.ones((2, 3)))
 
@@ -142,7 +144,7 @@ def test_updates_in_place_reach_no_other_lookup_and_no_table():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
-def test_low_precision_rows_are_widened_to_the_same_bits(dtype):
+def test_narrow_rows_are_widened_to_the_same_bits(dtype):
     split = SplitTable.from_matrix(np.random.default_rng(0).normal(size=(40, 6)), [3, 7]).with_frozen_dtype(dtype)
     tables, ids = Tables(split), np.arange(40).reshape(8, 5)
     same_bits(tables(ids), split.lookup(ids))
@@ -153,7 +155,8 @@ def test_low_precision_rows_are_widened_to_the_same_bits(dtype):
 def test_errors_keep_their_kind_through_autograph(kind):
     @tf.function
     def fail(value):
-        if value is not None:  # Python that AutoGraph converts
+        # Python that AutoGraph converts
+        if value is not None:
             raise kind("as it is")
 
     with pytest.raises(kind, match="as it is"):

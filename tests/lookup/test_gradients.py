@@ -1,4 +1,4 @@
-"""The form of the gradient: dense, or row slices where an optimizer requests them, for its own variables alone."""
+"""The form of the gradient: dense, or row slices for the variables of an optimizer that requests them."""
 
 import threading
 
@@ -42,7 +42,7 @@ def is_sliced(gradient) -> bool:
 
 
 def both_ways(function):
-    """Run a function eagerly and as TensorFlow traces it; return what it returned to Python each time."""
+    """Run a function eagerly and while TensorFlow traces it; give its Python result each time."""
     seen = [function()]
     tf.function(lambda: seen.append(function()), autograph=False).get_concrete_function()
     return seen

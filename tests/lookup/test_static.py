@@ -1,4 +1,4 @@
-"""The static lookup by itself: rows of NaN for invalid ids, dropped rows, shapes; whole layers are in test_forms.py."""
+"""The static lookup without a layer: NaN for invalid ids, dropped rows, shapes. Layers are in test_forms.py."""
 
 import numpy as np
 import pytest
