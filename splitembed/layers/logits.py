@@ -68,7 +68,8 @@ def logits_of(
 
     The logits of a table in id order are those of Keras's layer to the bit, for each token whose row is unchanged.
     Inside XLA this excludes tables that Keras would widen beyond their stored dtype, and chosen rows that are not
-    finite; these logits, and all others, are within 1e-6 of a float32 product of the same rows.
+    finite; on PyTorch it excludes untied tables that must be widened. These logits, and all others, are within 1e-6 of
+    a float32 product of the same rows.
 
     Args:
         states: `(..., dim)` in the product's dtype.

@@ -77,10 +77,14 @@ def assert_same(found, expected) -> None:
     assert numpy(found).tobytes() == numpy(expected).tobytes()
 
 
-def assert_logits_are_keras_s(theirs, ours, states) -> None:
+def assert_logits_are_keras_s(theirs, ours, states, is_exact: bool = True) -> None:
     pairs = [compilers(lambda states, each=each: each(states, reverse=True)) for each in (theirs, ours)]
     for expected, found in zip(*pairs, strict=True):
-        assert_same(found(states), expected(states))
+        if is_exact:
+            assert_same(found(states), expected(states))
+        else:
+            # float32 logits of up to 5
+            np.testing.assert_allclose(numpy(found(states)), numpy(expected(states)), rtol=1e-6, atol=5e-6)
 
 
 # To the bit
@@ -101,9 +105,11 @@ def test_logits_are_keras_s_to_the_bit(dim, untied):
 )
 def test_logits_are_keras_s_in_every_policy(policy, reverse_dtype, untied):
     theirs, ours = pair(64, untied=untied, reverse_dtype=reverse_dtype, logit_soft_cap=5.0)
+    # PyTorch rounds the product with a widened table of columns differently
+    is_exact = not (BACKEND == "torch" and untied)
     for dtype in dict.fromkeys((ours.compute_dtype, "float32")):
         for shape in ((1, 1), (3, 8)):
-            assert_logits_are_keras_s(theirs, ours, ops.cast(rows(*shape, 64), dtype))
+            assert_logits_are_keras_s(theirs, ours, ops.cast(rows(*shape, 64), dtype), is_exact)
 
 
 @pytest.mark.parametrize("untied", UNTIED)
