@@ -225,7 +225,8 @@ def optimizer_variables(optimizer: Any) -> list[Any]:
     They are a list among the attributes of an optimizer (Keras 3.6 and 3.15.1), found by their positions. The public
     `Model.trainable_variables` changes with `trainable`. When it breaks: use that list.
     """
-    lists = [value for value in vars(optimizer).values() if isinstance(value, list)]
+    # a list in most optimizers, a tuple in the one inside a LossScaleOptimizer
+    lists = [value for value in vars(optimizer).values() if isinstance(value, list | tuple)]
     for values in lists:
         if values and [index_in_optimizer(optimizer, each) for each in values] == list(range(len(values))):
             return list(values)
