@@ -102,7 +102,7 @@ def export_vectors(
     """Write every token with its row as a file of vectors that other tools read: the inverse of `read_vectors`.
 
     >>> import tempfile
-    >>> from splitembed import read_vectors
+    >>> from splitembed import SplitTable, read_vectors
     >>> split = SplitTable.from_matrix([[0.0, 0.0], [0.1, -2.0]], [1], vocabulary=["", "the"], padding=0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     left_out = export_vectors(f"{folder}/v.bin", split, format="word2vec-binary", skip_unwritable=True)

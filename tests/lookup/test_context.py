@@ -36,15 +36,13 @@ def test_xla_is_seen_in_a_compiled_graph_alone():
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
-        ("keras.src.export.onnx", True),
-        ("keras.src.export.litert", True),
         ("tensorflow.lite.python.lite", True),
         ("tf2onnx.convert", True),
         ("keras.src.export.saved_model", False),
         ("my_model", False),
     ],
 )
-def test_exporters_to_fixed_shapes_are_known_by_their_module(module, expected):
+def test_converters_to_fixed_shapes_are_known_by_their_module(module, expected):
     assert call_from(module, lambda: trace(exports_fixed_shapes)) is expected
     assert not call_from(module, lambda: exports_fixed_shapes(tf.constant(1)))
 

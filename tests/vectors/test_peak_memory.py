@@ -48,11 +48,11 @@ def read_apart(path, step, num_wanted):
     command = [sys.executable, "-c", READING, str(path), str(step), str(num_wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    found = json.loads(done.stdout)
     positions = [0, num_wanted // 2, num_wanted - 1]
     expected = [[float(np.float32(value)) for value in VALUES[step * position % 100]] for position in positions]
-    assert told["rows"] == expected
-    return told["peak"], told["seconds"]
+    assert found["rows"] == expected
+    return found["peak"], found["seconds"]
 
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells the peak")

@@ -115,10 +115,10 @@ def test_a_damaged_header_allocates_nothing(write, position, value, message):
 
 
 def test_a_dictionary_with_too_large_counts(write):
-    lying = changed(64, 2**31 - 1)
-    lying = lying[:68] + struct.pack("<i", 2**31 - 1) + lying[72:]
+    changed_header = changed(64, 2**31 - 1)
+    changed_header = changed_header[:68] + struct.pack("<i", 2**31 - 1) + changed_header[72:]
     with pytest.raises(VectorFormatError, match="entry|entries"):
-        read_vectors(write(lying))
+        read_vectors(write(changed_header))
 
 
 def test_entries_of_the_wrong_type(write):
