@@ -66,9 +66,10 @@ def logits_of(
     are each token's column. A table that must be widened, and one of many more rows than tokens, are read in blocks of
     4 MiB.
 
-    The logits of a table in id order are those of Keras's layer to the bit, for each token whose row is unchanged. Inside
-    XLA and on PyTorch this excludes tables that are read in blocks: those that must be widened, and those with chosen
-    rows that are not finite. Their logits, and all others, are within 1e-6 of a float32 product of the same rows.
+    The logits of a table in id order are those of Keras's layer to the bit, for each token whose row is unchanged.
+    Inside XLA and on PyTorch this excludes tables that are read in blocks: those that must be widened, and those with
+    chosen rows that are not finite. Their logits, and all others, are within 1e-6 of a float32 product of the same
+    rows.
 
     Args:
         states: `(..., dim)` in the product's dtype.
