@@ -68,7 +68,7 @@ PROMISES = {
 # These need a Keras with ReversibleEmbedding, which the oldest supported version does not have.
 NEED_REVERSIBLE = {"language_model_tokens"}
 # It trains a language model four times, which takes as long as all other notebooks together.
-SLOW = {"language_model_tokens"}
+SLOW = {"gradient_control", "language_model_tokens", "unfreezing"}
 # A notebook on fetched data is committed with the outputs of a run on them, the others without outputs.
 WITH_OUTPUTS = {"unfreezing"}
 MACHINE_PATH = re.compile(r"/(?:home|root|tmp|work|usr|opt|mnt|Users)/")

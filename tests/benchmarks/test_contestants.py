@@ -10,6 +10,9 @@ import pytest
 from benchmarks.speed.checks import SMALL, check_step, frozen_rows_moved
 from benchmarks.speed.scenarios import SCENARIOS
 
+# `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
+pytestmark = pytest.mark.slow
+
 TRAINING_TASKS = ("forward", "pool", "step", "fit")
 ENTRIES = {
     f"{entry.contestant}-{'-'.join(map(str, entry.options.values()))}": entry

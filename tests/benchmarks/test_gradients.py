@@ -11,6 +11,9 @@ from benchmarks.speed.contestants import gradient_control
 from benchmarks.speed.contestants.gradient_control import momentum_moves
 from benchmarks.speed.scenarios.gradients import SCENARIOS
 
+# `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
+pytestmark = pytest.mark.slow
+
 (SCENARIO,) = SCENARIOS
 ENTRIES = {entry.label: entry for entry in SCENARIO.entries if entry.contestant.startswith("gradient_control.")}
 

@@ -28,6 +28,9 @@ from benchmarks.data.corpora import Texts
 from splitembed.coverage import CoverageReport
 from tests.helpers.fetched import needs_data
 
+# `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
+pytestmark = pytest.mark.slow
+
 NAMED = {contestant.name: contestant for contestant in CONTESTANTS}
 # One contestant for each kind of rows and each option.
 CHOSEN = ("frozen-zero", "split", "split-dropout-0.5", "split-min-5-extended", "split-2000", "all-trainable")

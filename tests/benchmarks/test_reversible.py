@@ -11,6 +11,9 @@ from benchmarks.speed.contestants import reversible
 from benchmarks.speed.contestants.reversible import check_step, loss_and_gradient, mixing
 from benchmarks.speed.scenarios.reversible import SCENARIOS
 
+# `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
+pytestmark = pytest.mark.slow
+
 ENTRIES = {entry.label: entry for entry in SCENARIOS[0].entries}
 # One entry of each kind: Keras's layer frozen and trained, a split by the problem, and a base in id order.
 LABELS = (

@@ -10,6 +10,9 @@ from benchmarks.speed.contestants.precision import Narrowed
 from benchmarks.speed.outcome import Line, Outcome
 from benchmarks.speed.scenarios import SCENARIOS
 
+# `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory):

@@ -106,6 +106,7 @@ def growth(leak: bool = False) -> int:
     return anonymous_bytes() - after_warm_up
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(anonymous_bytes() is None, reason="the system does not report anonymous memory")
 def test_memory_does_not_grow_over_thousands_of_steps():
     """Measure in a fresh process, where nothing else allocates or frees memory, and prove that a leak is found."""

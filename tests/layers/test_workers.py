@@ -18,6 +18,9 @@ from splitembed import LazyAdam, SplitTable
 from tests.helpers.fresh import ROOT
 from tests.helpers.models import split_of_twelve
 
+# `make test-all` runs it: several processes import TensorFlow.
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "notebooks" / "several_workers.py"
 # to start, train and end; a worker that waits longer for another one has failed
 SECONDS = 120
@@ -128,7 +131,6 @@ def test_two_workers_agree_with_each_other_and_with_one_process(name, workers):
     np.testing.assert_allclose(first, trained(tf.distribute.get_strategy(), name), rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.slow
 def test_the_example_runs_unchanged(tmp_path):
     """Two workers end with the error of one, and only the first worker saves."""
     pair, single = tmp_path / "pair", tmp_path / "single"
