@@ -11,9 +11,8 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # With worksteal, most tests of a file run on one worker and share the file's fixtures.
 PYTEST := -m pytest --dist=worksteal --numprocesses=$(WORKERS)
-# The tests that must also pass on JAX and PyTorch.
-ON_EVERY_BACKEND := tests/gradients $(patsubst %,tests/models/test_%.py,find_embedding load_trainable rebuilt_models split_embedding swap_layer \
-	token_names trainable_flags) $(patsubst %,tests/layers/test_%.py,every_backend logits reversible row_updates)
+# The test modules that must also pass on JAX and PyTorch carry this marker.
+ON_EVERY_BACKEND := $(shell grep -rl --include='*.py' '^pytestmark = pytest.mark.every_backend' tests)
 # The tests that a new version of Keras is most likely to break.
 ON_NEWEST_KERAS := tests/layers tests/models
 export TF_CPP_MIN_LOG_LEVEL ?= 3

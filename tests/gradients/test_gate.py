@@ -10,6 +10,8 @@ from splitembed.errors import SplitError
 from splitembed.gradients.gate import GradientGate, check_leading
 from tests.helpers.differentiate import BACKEND, gradients, numpy
 
+pytestmark = pytest.mark.every_backend
+
 X = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
 MASKS = {
     "samples": (np.array([[1.0], [0.0]], np.float32), (2, 1, 1)),

@@ -13,6 +13,8 @@ from splitembed.gradients.mask import KeepGradientWhere, check_broadcast, keep_g
 from tests.helpers.differentiate import BACKEND, differences, gradients, numpy
 from tests.helpers.fresh import run_fresh
 
+pytestmark = pytest.mark.every_backend
+
 ODD = np.array([[1.0, -0.0, np.inf], [np.nan, 1e-42, -np.inf]], np.float32)
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.5]], np.float32)
 MASKS = {

@@ -12,6 +12,8 @@ from splitembed.gradients.partial_embedding import PartialEmbedding
 from splitembed.layers.spec import LIVE
 from tests.helpers.differentiate import BACKEND, differences, numpy
 
+pytestmark = pytest.mark.every_backend
+
 NUM_TOKENS, DIM, TRAINABLE = 7, 3, [1, 4]
 MATRIX = np.random.default_rng(0).normal(size=(NUM_TOKENS, DIM)).astype(np.float32)
 MATRIX[0] = 0

@@ -11,6 +11,8 @@ from splitembed.errors import SplitError, TokenIdError
 from splitembed.gradients.rows import clip_gradient_rows, keep_gradient_rows
 from tests.helpers.differentiate import BACKEND, differences, gradients, numpy
 
+pytestmark = pytest.mark.every_backend
+
 NUM_ROWS, DIM = 5, 2
 GRADIENT = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1.0, 0.0]], np.float32)
 WEIGHTS = np.arange(8, dtype=np.float32).reshape(4, 2)

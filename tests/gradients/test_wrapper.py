@@ -10,6 +10,8 @@ from splitembed.errors import SplitError, TokenIdError
 from splitembed.gradients.wrapper import RowGradientOptimizer
 from tests.helpers.differentiate import BACKEND, numpy
 
+pytestmark = pytest.mark.every_backend
+
 PATH = "tokens/embeddings"
 IDS = np.array([[1, 2, 0, 0], [3, 4, 5, 0], [1, 1, 2, 2]])
 TARGETS = np.ones((3, 1), np.float32)

@@ -14,6 +14,8 @@ from splitembed.errors import FingerprintError, MissingTableError, SplitError, T
 from splitembed.layers.spec import LIVE
 from tests.helpers.fresh import run_fresh
 
+pytestmark = pytest.mark.every_backend
+
 BACKEND = keras.backend.backend()
 NUM_TOKENS, DIM = 9, 4
 TRAINABLE = [1, 4, 7]

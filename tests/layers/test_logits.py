@@ -18,6 +18,8 @@ from splitembed.split.table import SplitTable
 from tests.helpers.differentiate import BACKEND, gradients, numpy
 from tests.helpers.languages import LAYER, TOLERANCE, Tied, Twin, assert_steps_are_equal, make_split_in_order, rows
 
+pytestmark = pytest.mark.every_backend
+
 POLICIES = ("float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
 SHAPES = ((1, 1), (1, 7), (2, 1), (4, 16), (8, 128), (5,), (2, 1, 3))
 FLOAT32 = Dtypes("float32", "float32", "float32")

@@ -30,6 +30,8 @@ from tests.helpers.languages import (
     split_of_nine,
 )
 
+pytestmark = pytest.mark.every_backend
+
 SPLITS = {
     "mixed": split_of_nine,
     "new tokens last": lambda: split_of_nine(trainable_ids=[7, 8]),

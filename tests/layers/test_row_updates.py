@@ -11,6 +11,8 @@ from splitembed import SplitEmbedding, SplitTable
 from splitembed.errors import MissingTableError, SplitError, TokenIdError, UnknownTokenError
 from tests.helpers.differentiate import BACKEND, numpy
 
+pytestmark = pytest.mark.every_backend
+
 WORDS = ["", "a", "b", "c", "d", "e"]
 TRAINABLE, DIM = [1, 3, 4], 2
 MATRIX = np.array([[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [5, 5]], np.float32)

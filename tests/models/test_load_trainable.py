@@ -13,6 +13,8 @@ from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
 from tests.helpers.languages import DIM, LAYER, NUM_TOKENS, language_model, rows
 
+pytestmark = pytest.mark.every_backend
+
 KINDS = ["plain", "tied", "untied"] if LAYER is not None else ["plain"]
 WORDS = [f"w{number}" for number in range(NUM_TOKENS)]
 IDS = np.array([[1, 2, 5, 8, 3], [0, 7, 7, 4, 6]])

@@ -18,6 +18,8 @@ from tests.helpers import plain_models as pm
 from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
 
+pytestmark = pytest.mark.every_backend
+
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 on_tensorflow = pytest.mark.skipif(pm.BACKEND != "tensorflow", reason="TensorFlow's own")
 MODELS = {name: lambda name=name: pm.make_model(name) for name in pm.MODELS}

@@ -16,6 +16,8 @@ from tests.helpers import plain_models as pm
 from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
 
+pytestmark = pytest.mark.every_backend
+
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 on_tensorflow = pytest.mark.skipif(pm.BACKEND != "tensorflow", reason="TensorFlow's own")
 # float32: some steps with sums in another order

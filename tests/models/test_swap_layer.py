@@ -12,6 +12,8 @@ from splitembed.models.swap_layer import containers_of
 from tests.helpers import plain_models as pm
 from tests.helpers.bits import all_same_bits
 
+pytestmark = pytest.mark.every_backend
+
 needs_reversible = pytest.mark.skipif(pm.REVERSIBLE is None, reason="this Keras has no ReversibleEmbedding")
 
 # The same object, everywhere

@@ -8,6 +8,8 @@ import pytest
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError, VocabularyError
 from splitembed.models.token_names import Names, TokenizerIndex, names_of
 
+pytestmark = pytest.mark.every_backend
+
 WORDS = ["<pad>", "<unk>", "the", "cat", "sat"]
 NEW = ["<call>", "<result>"]
 

@@ -8,6 +8,8 @@ from keras import ops
 from splitembed import combine_embedding, split_embedding
 from splitembed.errors import SplitError
 
+pytestmark = pytest.mark.every_backend
+
 IDS = np.array([[1, 2, 3], [3, 0, 1]])
 TARGETS = np.ones((2, 3, 2), np.float32)
 
