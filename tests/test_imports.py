@@ -21,6 +21,7 @@ NUMPY_CORE = (
     "data",
     "arrays",
     "words",
+    "paths",
     "tables",
     "vocabulary",
     "vectors",
