@@ -1,5 +1,6 @@
 """What every test stands on: one Hypothesis profile, Keras on TensorFlow."""
 
+import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -22,3 +23,9 @@ def data_folder(tmp_path, monkeypatch):
     """An empty data folder."""
     monkeypatch.setenv("SPLITEMBED_DATA", str(tmp_path))
     return tmp_path
+
+
+def pytest_collection_finish():
+    """Exclude the imported libraries from garbage collection, which takes 8 % of the tests' time otherwise."""
+    gc.collect()
+    gc.freeze()

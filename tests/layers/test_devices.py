@@ -18,6 +18,7 @@ from splitembed.optimizers import LazySGD
 from tests.helpers.devices import two_replicas
 from tests.helpers.fresh import run_fresh
 from tests.helpers.models import split_of_twelve
+from tests.helpers.slow import others_slow
 
 NUM_TOKENS, BATCH, LENGTH = 12, 8, 6
 TRAINABLE_IDS = [1, 4, 5, 9]
@@ -137,7 +138,7 @@ def test_the_batches_have_the_documented_edge_cases(split):
     assert sizes == [[4, 4]] * 5 + [[1, 0]]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", others_slow(OPTIMIZERS, ["Adam", "LazyAdam", "LazyAdam weight decay"]))
 def test_fit_on_two_devices_equals_one(name, split):
     before = split.frozen.tobytes()
     one, two = one_and_two(lambda: compiled(SplitEmbedding(split), OPTIMIZERS[name]()), examples())
@@ -150,7 +151,7 @@ def test_fit_on_two_devices_equals_one(name, split):
     [
         ({"gradient": "sparse"}, None),
         ({"combiner": "mean"}, "int8"),
-        ({}, "float16"),
+        pytest.param({}, "float16", marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -234,7 +235,7 @@ def once(embedding, optimizer, loss) -> keras.Model:
     [
         (keras.optimizers.SGD, {"clipnorm": 0.05}),
         (LazySGD, {"global_clipnorm": 0.05}),
-        (LazySGD, {"clipvalue": 0.01}),
+        pytest.param(LazySGD, {"clipvalue": 0.01}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -247,7 +248,9 @@ def test_each_replica_clips_its_gradient_as_with_keras_s_embedding(make, clip, s
     assert np.abs(trained_rows(two) - trained_rows(one)).max() > 100 * TOLERANCE
 
 
-@pytest.mark.parametrize(("in_last_batch", "weights"), [(5, [5 / 6] * 3 + [5 / 4] * 2), (1, [1 / 2])])
+@pytest.mark.parametrize(
+    ("in_last_batch", "weights"), [(5, [5 / 6] * 3 + [5 / 4] * 2), pytest.param(1, [1 / 2], marks=pytest.mark.slow)]
+)
 def test_a_mean_loss_is_the_mean_of_the_replicas_means_in_a_smaller_last_batch(in_last_batch, weights, split):
     """The result equals one device with these sample weights, and Keras's Embedding."""
     ids, targets = distinct_ids(2 * BATCH + in_last_batch)

@@ -29,6 +29,7 @@ from tests.helpers.languages import (
     rows,
     split_of_nine,
 )
+from tests.helpers.slow import others_slow
 
 pytestmark = pytest.mark.every_backend
 
@@ -131,7 +132,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", others_slow(OPTIMIZERS, ["AdamW"]))
 def test_a_language_model_trains_as_its_dense_twin_step_for_step(name):
     split = split_of_nine()
     assert_steps_are_equal(SplitReversibleEmbedding(split), Twin(split), OPTIMIZERS[name])

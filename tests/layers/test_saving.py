@@ -95,7 +95,7 @@ for name in names:
     ("imports", "names"),
     [
         ("import splitembed\nimport keras", sorted(MAKE, key=lambda name: name == "subclassed")),
-        ("import keras\nimport splitembed", ["functional"]),
+        pytest.param("import keras\nimport splitembed", ["functional"], marks=pytest.mark.slow),
     ],
     ids=["splitembed first", "Keras first"],
 )

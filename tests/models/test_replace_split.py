@@ -10,6 +10,7 @@ from splitembed.errors import SplitError
 from splitembed.gradients import PartialEmbedding
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.models.replace_split import replace_split
+from tests.helpers.slow import others_slow
 
 DIM, TOKENS = 4, ["", "[UNK]", "a", "b", "c", "d", "e"]
 MATRIX = np.random.default_rng(0).normal(size=(len(TOKENS), DIM)).astype(np.float32)
@@ -77,7 +78,7 @@ def layer_of(model) -> SplitEmbedding:
     return next(each for each in model._flatten_layers() if isinstance(each, SplitEmbedding))
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", others_slow(OPTIMIZERS, ["sgd", "adam", "schedule"]))
 def test_a_history_of_changes_equals_a_dense_reference(optimizer):
     """Thaw, grow by a token without occurrences, and freeze; after each change both models train on."""
     reference = DenseTable()
@@ -103,7 +104,7 @@ def test_a_history_of_changes_equals_a_dense_reference(optimizer):
         assert int(model.optimizer.iterations) == int(dense.optimizer.iterations)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS | OTHERS)
+@pytest.mark.parametrize("optimizer", others_slow(OPTIMIZERS | OTHERS, ["adam", "adamw", "lazy adam", "loss scale"]))
 def test_replacing_by_the_same_changes_nothing_to_the_bit(optimizer):
     make = (OPTIMIZERS | OTHERS)[optimizer]
     model, other = (model_on(SplitEmbedding(split_of()), make()) for _ in range(2))
