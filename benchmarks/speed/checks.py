@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.speed.problems import Sizes
+from benchmarks.speed.problems import Problem, Sizes
 from benchmarks.speed.reference import loss_and_gradient
 
 SMALL = Sizes(num_tokens=300, dim=8, num_trainable=30, batch_size=4, length=25, num_batches=5, trainable_share=0.2)
@@ -18,22 +19,33 @@ _WEIGHT_DECAY = 0.1
 Make = Callable[..., Any]
 
 
-def check_step(make: Make) -> None:
+def reference_of(problem: Problem) -> tuple[float, NDArray[np.float64]]:
+    """Return the loss of the first batch of a problem, and its gradient with respect to the table."""
+    return loss_and_gradient(problem.table, problem.batches[0], problem.head)
+
+
+def check_step(
+    make: Make,
+    reference: Callable[[Problem], tuple[float, NDArray[np.float64]]] = reference_of,
+    learning_rate: float = _LEARNING_RATE,
+) -> None:
     """Check the loss, and the trainable rows after one step of SGD, against NumPy.
 
     Args:
         make: a function that takes a problem, `optimizer` and `learning_rate`, and returns the contestant.
+        reference: returns the loss of the problem's first batch, and its gradient `(num_tokens, dim)`.
+        learning_rate: of the step.
 
     Raises:
         AssertionError: the contestant computes something else.
     """
     with tempfile.TemporaryDirectory() as folder:
         problem = SMALL.make(Path(folder))
-        contestant = make(problem, optimizer="sgd", learning_rate=_LEARNING_RATE)
-        loss, gradient = loss_and_gradient(problem.table, problem.batches[0], problem.head)
+        contestant = make(problem, optimizer="sgd", learning_rate=learning_rate)
+        loss, gradient = reference(problem)
         np.testing.assert_allclose(contestant.step(0), loss, rtol=1e-4, err_msg="The loss differs from NumPy.")
-        ids = problem.trainable_ids
-        expected = problem.table[ids] - contestant.trains * _LEARNING_RATE * gradient[ids]
+        ids = problem.trainable_ids[: getattr(contestant, "few", None)]
+        expected = problem.table[ids] - contestant.trains * learning_rate * gradient[ids]
         # The rounding of float32 in sums of a hundred terms, for rows of size 0.1.
         np.testing.assert_allclose(
             contestant.rows(ids[None])[0], expected, atol=2e-6, err_msg="The trained rows differ from NumPy."

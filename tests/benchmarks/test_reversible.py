@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from benchmarks.speed.checks import SMALL, frozen_rows_moved
+from benchmarks.speed.checks import SMALL, check_step, frozen_rows_moved
 from benchmarks.speed.contestants import reversible
-from benchmarks.speed.contestants.reversible import check_step, loss_and_gradient, mixing
+from benchmarks.speed.contestants.reversible import loss_and_gradient, mixing
 from benchmarks.speed.scenarios.reversible import SCENARIOS
 
 # `make test-all` runs it: it takes long, and tests the benchmarks and not the package.
@@ -44,7 +44,7 @@ def test_contestants_agree_with_numpy(label, problem):
         assert contestant.layer.to_split().num_trainable == (contestant.few or SMALL.num_trainable)
     contestant.take_first_steps()
     problem.check(contestant.answer())
-    check_step(make)
+    check_step(make, reversible.reference_of, reversible.LEARNING_RATE)
     assert frozen_rows_moved(make) == (label == "keras ReversibleEmbedding, trainable, Adam")
 
 
