@@ -274,7 +274,37 @@ def is_for_xla(graph: Any) -> bool:
     return bool(GraphOrParentsInXlaContext(graph))
 
 
+def record_gradient(output: Any, inputs: list[Any], backward: Callable[..., Any]) -> None:
+    """Record how the gradient of a graph's tensor is computed, for the tapes that are active.
+
+    Calls `tensorflow.python.eager.record.record_operation` (TensorFlow 2.18 and 2.21), as `tf.custom_gradient` does,
+    which keeps each function, and the memory that it refers to, for the life of the process. When it breaks: use
+    `tf.custom_gradient` in `lookup.gradients.with_gradient`; a test in tests/lookup/test_gradients.py measures what
+    stays.
+
+    Args:
+        output: the tensor.
+        inputs: the tensors that it depends on.
+        backward: returns the gradient of each input, of the gradient of the output.
+    """
+    from tensorflow.python.eager import record
+
+    record.record_operation("SplitEmbedGradient", [output], inputs, backward)
+
+
 # Saving
+
+
+def writes_legacy_file() -> bool:
+    """Return whether Keras asks for configs in order to write a model to a legacy `.h5` file.
+
+    Reads the global attribute "use_legacy_config" (Keras 3.6 and 3.15.1). Such a file has no room for assets, and Keras
+    calls no method of a layer that could refuse it but `get_config`. When it breaks: return False; then a legacy file
+    is written without tables, and a test in tests/layers/test_saving.py fails.
+    """
+    from keras.src.backend.common import global_state
+
+    return bool(global_state.get_global_attribute("use_legacy_config", False))
 
 
 def assets_folder(folder: Path) -> Path:

@@ -146,7 +146,7 @@ def coverage(
 @main.command()
 @click.argument("path", type=EXISTING)
 @click.argument("output", type=OUTPUT)
-@click.option("--format", default="glove", show_default=True, help="glove, word2vec or word2vec-binary.")
+@click.option("--format", default="glove", show_default=True, help="glove, word2vec, word2vec-binary or projector.")
 @click.option("--skip-unwritable", is_flag=True, help="Leave out tokens that the format cannot hold, such as padding.")
 def export(path: Path, output: Path, format: str, skip_unwritable: bool) -> None:  # noqa: A002
     """Write the tokens and rows of PATH, a directory of tables or a frozen.h5, to the vector file OUTPUT."""

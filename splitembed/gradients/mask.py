@@ -1,12 +1,14 @@
 """keep_gradient_where, which scales the gradient of any tensor by a mask and returns the tensor unchanged."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
 from splitembed.errors import SplitError
+from splitembed.lookup.choose_backend import choose_backend
 
 Shape = Sequence[int | None]
 
@@ -108,7 +110,6 @@ def gate(target: Any, mask: Any) -> Any:
 def _identity_by_backward() -> Any:
     """Return the identity with a custom backward pass."""
 
-    @ops.custom_gradient
     def identity(target: Any, mask: Any) -> Any:
         def backward(*arguments: Any, upstream: Any = None) -> Any:
             # PyTorch passes it by name
@@ -118,7 +119,7 @@ def _identity_by_backward() -> Any:
 
         return target, backward
 
-    return identity
+    return partial(choose_backend().with_gradient, identity)
 
 
 def _identity_by_tangent() -> Any:

@@ -8,9 +8,11 @@ import numpy as np
 from keras import ops
 
 from splitembed.errors import SplitError
+from splitembed.keras_compat import writes_legacy_file
 from splitembed.layers.row_updates import RowUpdates
 from splitembed.layers.saving import ROWS, SavesSplit
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
+from splitembed.layers.whole_table import WholeTable
 from splitembed.lookup.backend import Combiner, Form, Gradient
 from splitembed.lookup.choose_backend import choose_backend
 from splitembed.lookup.dropout import checked_rate, make_drop
@@ -32,7 +34,9 @@ class SplitEmbedding(RowUpdates, SavesSplit):
 
     Args:
         split: the `SplitTable` to look up in. Its frozen rows and remap are used without a copy.
-        mask_zero: whether to mask id 0, which must be the padding of the split.
+        mask_zero: whether to mask id 0, which must be the padding of the split. Keras's `GlobalAveragePooling1D`
+            divides by the number of unmasked ids: an example of padding alone is 0 / 0 there, NaN, which ruins the
+            training of any model. `combiner="mean"` gives zeros for it.
         embeddings_regularizer: a regularizer of the trainable rows.
         embeddings_constraint: a constraint on the trainable rows.
         combiner: None for one row per id; "mean", "sum" or "sqrtn" to combine the rows along the last axis of the ids
@@ -62,6 +66,10 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     Output shape:
         `ids.shape + (dim,)`, or with a combiner `ids.shape[:-1] + (dim,)`, in the compute dtype of the layer. An
         empty bag, or one whose weights sum to zero, is zero.
+
+    Attributes:
+        embeddings: the whole table, read-only, `(num_tokens, dim)` float32: `layer.embeddings[ids]` makes some of its
+            rows, and `np.asarray(layer.embeddings)` all. `layer.get_weights()[0]` has the trainable rows alone.
 
     Raises:
         TokenIdError: an id out of range (in a compiled model, `tf.errors.InvalidArgumentError` with the same message).
@@ -181,6 +189,11 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         shape = self.compute_output_shape(ids.shape, getattr(weights, "shape", None))
         return keras.KerasTensor(shape, dtype=self.compute_dtype, **ragged)
 
+    @property
+    def embeddings(self) -> WholeTable:
+        """The whole table, read-only, with the current values of the trainable rows."""
+        return WholeTable(self.to_split, (self.input_dim, self.output_dim))
+
     def to_split(self) -> SplitTable:
         """Return the split with the current trainable rows; the frozen rows are shared, not copied."""
         split = self._loaded_split()
@@ -191,7 +204,17 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         return self._with_attributes(SplitEmbedding(split, **self._options()))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the layer, with the sizes and fingerprints of the split in its place."""
+        """Return the arguments of the layer, with the sizes and fingerprints of the split in its place.
+
+        Raises:
+            SplitError: Keras asks for it to write a legacy `.h5` file, which cannot hold the tables.
+        """
+        if writes_legacy_file():
+            raise SplitError(
+                f"Layer {self.name!r} cannot be saved in a legacy .h5 file, which holds no tables: it would load with "
+                f"rows of other tokens, or not at all. Save the model to a path that ends in .keras. Keras has opened "
+                f"the .h5 file already, and emptied it if it existed."
+            )
         return {
             **super().get_config(),
             "split": asdict(self._described()),

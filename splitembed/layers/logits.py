@@ -11,6 +11,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from splitembed.lookup.backend import Tables
+from splitembed.lookup.choose_backend import choose_backend
 from splitembed.lookup.context import in_xla
 from splitembed.lookup.static import look_up_fixed
 from splitembed.split.table import SplitTable
@@ -19,7 +20,7 @@ from splitembed.tables.storage import STORAGES
 _BACKEND = keras.backend.backend()
 # memory of a block of float32 rows
 _BLOCK_BYTES = 4 * 2**20
-# products of blocks of that many rows have the bits of the product with the whole table
+# on most processors, products of blocks of that many rows have the bits of the product with the whole table
 _BLOCK_MULTIPLE = 64
 # largest share of the columns that are written into a finished product; otherwise taking all columns is faster
 _FEW = 1 / 8
@@ -67,9 +68,9 @@ def logits_of(
     4 MiB.
 
     The logits of a table in id order are those of Keras's layer to the bit, for each token whose row is unchanged.
-    Inside XLA and on PyTorch this excludes tables that are read in blocks: those that must be widened, and those with
-    chosen rows that are not finite. Their logits, and all others, are within 1e-6 of a float32 product of the same
-    rows.
+    This excludes tables that are read in blocks: those that must be widened, and those with chosen rows that are not
+    finite. Their logits, and all others, are within 1e-6 of a float32 product of the same rows: whether the product
+    with a block has the bits of the product with the whole table depends on the processor.
 
     Args:
         states: `(..., dim)` in the product's dtype.
@@ -106,7 +107,7 @@ def logits_of(
 
         return logits, backward
 
-    return ops.custom_gradient(run)(states, trainable)
+    return choose_backend().with_gradient(run, states, trainable)
 
 
 class _Stored:

@@ -114,5 +114,13 @@ class Backend(Protocol):
             MissingTableError: with the message, where the call would run, or be compiled without a check.
         """
 
+    def with_gradient(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        """Return the output of a function that defines its gradient, as `keras.ops.custom_gradient` does.
+
+        Args:
+            function: returns a tensor, and a function of the tensor's gradient that returns those of the inputs.
+            inputs: the tensors that it is called with.
+        """
+
     def is_ragged(self, ids: Any) -> bool:
         """Return whether ids are ragged: a tensor, or the symbol of one."""

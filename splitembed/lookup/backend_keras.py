@@ -1,5 +1,6 @@
 """The operations of a SplitEmbedding on JAX and PyTorch: the static form of the lookup, on tables that are weights."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -131,6 +132,10 @@ class KerasBackend:
         if not keras_compat.in_symbolic_scope():
             raise MissingTableError(message)
         return ops.zeros([1 if length is None else length for length in output_shape], dtype)
+
+    def with_gradient(self, function: Callable[..., Any], *inputs: Any) -> Any:
+        """Return the output of a function that defines its gradient."""
+        return ops.custom_gradient(function)(*inputs)
 
     def is_ragged(self, ids: Any) -> bool:
         """Return whether ids are the symbol of a ragged tensor, which these backends cannot run."""

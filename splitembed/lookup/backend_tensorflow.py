@@ -1,5 +1,6 @@
 """The operations of a SplitEmbedding on TensorFlow, where the form of the lookup is chosen while it is traced."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,7 +14,7 @@ from splitembed.lookup.bags import Bags, combine
 from splitembed.lookup.constant import Constants, as_tensor
 from splitembed.lookup.context import exports_fixed_shapes, in_xla
 from splitembed.lookup.dynamic import look_up, route
-from splitembed.lookup.gradients import dense_gradient
+from splitembed.lookup.gradients import dense_gradient, with_gradient
 from splitembed.lookup.id_checks_tensorflow import check_ids
 from splitembed.lookup.static import combine_fixed, look_up_fixed
 from splitembed.split.table import SplitTable
@@ -64,7 +65,7 @@ class TensorFlowBackend:
     def embed(self, layer: Embedding, ids: Any, weights: Any, tables: Constants, drop: Drop | None = None) -> Any:
         """Look ids up, dense or ragged."""
         if isinstance(ids, tf.SparseTensor):
-            raise SplitError("Sparse ids have no row for what they leave out: call tf.sparse.to_dense first.")
+            raise SplitError("`ids` must be dense or ragged. Received: a SparseTensor. Call tf.sparse.to_dense first.")
         is_fixed = layer.lookup == "static" or (layer.lookup == "auto" and _needs_fixed_shapes(ids))
         if layer.combiner is not None:
             return (_combine_fixed if is_fixed else _combine)(layer, ids, weights, tables, drop)
@@ -84,6 +85,10 @@ class TensorFlowBackend:
         with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
             zeros = tf.zeros([1 if length is None else length for length in output_shape], dtype)
             return tf.ensure_shape(zeros, output_shape)
+
+    def with_gradient(self, function: Callable[..., Any], *inputs: Any) -> tf.Tensor:
+        """Return the output of a function that defines its gradient."""
+        return with_gradient(function, *inputs)
 
     def is_ragged(self, ids: Any) -> bool:
         """Return whether ids are ragged: a tensor, or the symbol of one."""

@@ -11,7 +11,7 @@ from splitembed.errors import SplitError
 from splitembed.lookup.backend import Combiner, Drop, Gradient
 from splitembed.lookup.constant import Constants
 from splitembed.lookup.dynamic import Trained, find_trained, gather_trained
-from splitembed.lookup.gradients import differentiable, row_gradient
+from splitembed.lookup.gradients import differentiable, row_gradient, with_gradient
 from splitembed.lookup.static import check_weights_shape
 from splitembed.tables.storage import FLOAT32
 
@@ -122,7 +122,6 @@ def _sum(
     position, trained, _ = read
     bag_of_trained = tf.gather(bags.bag, position)
 
-    @tf.custom_gradient
     def counted(source: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> Any:
             return row_gradient(tf.gather(upstream, bag_of_trained), trained, trainable, gradient)
@@ -130,7 +129,6 @@ def _sum(
         learned = tf.math.unsorted_segment_sum(gather_trained(source, trained), bag_of_trained, bags.num_bags)
         return learned + _sum_frozen(rows, bags, constants), backward
 
-    @tf.custom_gradient
     def weighted(source: tf.Tensor, weights: tf.Tensor) -> Any:
         factors = tf.gather(weights, position)[:, None]
         learned = gather_trained(source, trained)
@@ -147,7 +145,7 @@ def _sum(
         return total + _sum_frozen_weighted(rows, bags._replace(weights=weights), constants), backward
 
     source = differentiable(trainable)
-    return counted(source) if bags.weights is None else weighted(source, bags.weights)
+    return with_gradient(counted, source) if bags.weights is None else with_gradient(weighted, source, bags.weights)
 
 
 def _sum_frozen(rows: tf.Tensor, bags: Bags, constants: Constants) -> tf.Tensor:

@@ -33,6 +33,11 @@ def is_traced(tensor: Any) -> bool:
     return True
 
 
+def in_graph() -> bool:
+    """Return whether TensorFlow traces a graph; on JAX and PyTorch only a tensor can tell, and the answer is no."""
+    return _BACKEND == "tensorflow" and is_traced(None)
+
+
 def in_xla() -> bool:
     """Return whether XLA compiles the program that is being traced, as it compiles every program of JAX."""
     if _BACKEND != "tensorflow":

@@ -12,7 +12,7 @@ from splitembed.errors import SplitEmbedError
 from splitembed.lookup.backend import Drop, Gradient
 from splitembed.lookup.constant import Constants
 from splitembed.lookup.context import exports_fixed_shapes, in_xla
-from splitembed.lookup.gradients import differentiable, end_request, row_gradient
+from splitembed.lookup.gradients import differentiable, end_request, row_gradient, with_gradient
 from splitembed.lookup.id_checks_tensorflow import check_ids
 
 
@@ -105,7 +105,6 @@ def _read_rows(
     with tf.control_dependencies(checks):
         trained = find_trained(rows, drop)
 
-    @tf.custom_gradient
     def read(source: tf.Tensor) -> Any:
         def backward(upstream: tf.Tensor) -> Any:
             return row_gradient(tf.gather(upstream, trained.position), trained.row, trainable, gradient)
@@ -113,7 +112,7 @@ def _read_rows(
         learned = gather_trained(source, trained.row)
         return _both_tables(rows, trained, learned, constants, _write_in_place if in_place else _write), backward
 
-    return read(differentiable(trainable))
+    return with_gradient(read, differentiable(trainable))
 
 
 def find_trained(rows: tf.Tensor, drop: Drop | None = None) -> Trained:

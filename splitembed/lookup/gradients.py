@@ -1,11 +1,14 @@
 """The gradient of the trainable rows: what it is taken of, and the form in which it reaches an optimizer."""
 
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
+from uuid import uuid4
 
 import tensorflow as tf
 
+from splitembed import keras_compat
 from splitembed.lookup.backend import Gradient
 
 
@@ -76,9 +79,42 @@ def row_gradient(upstream: tf.Tensor, trained: tf.Tensor, trainable: Any, gradie
 
 def dense_gradient(trainable: Any) -> tf.Tensor:
     """Return the trainable rows as a tensor whose gradient is dense: repeated rows are summed before an optimizer."""
+    # the gradient of a reshape is dense
+    return tf.reshape(tf.convert_to_tensor(trainable), trainable.shape)
 
-    @tf.custom_gradient
-    def read(rows: tf.Tensor) -> Any:
-        return tf.identity(rows), tf.convert_to_tensor
 
-    return read(tf.convert_to_tensor(trainable))
+def with_gradient(function: Callable[..., Any], *inputs: Any) -> tf.Tensor:
+    """Return the tensor that a function makes of the inputs, with the gradient that it defines.
+
+    This is `tf.custom_gradient(function)(*inputs)`, for a function of one output that reads no variable. In a graph,
+    that decorator leaves each gradient function in a registry of the process, and with it the graph and the tables that
+    it reads. Here the graph keeps the function, in a collection, and the registry refers to the graph weakly.
+
+    Args:
+        function: returns a tensor, and a function of the tensor's gradient that returns those of the inputs.
+        inputs: tensors or arrays.
+    """
+    if tf.executing_eagerly():
+        return tf.custom_gradient(function)(*inputs)
+    tensors = [tf.convert_to_tensor(each) for each in inputs]
+    made, gradient = function(*tensors)
+
+    def backward(upstream: Any) -> list[Any]:
+        return list(tf.nest.flatten(gradient(upstream)))
+
+    graph, name = tf.compat.v1.get_default_graph(), f"SplitEmbedGradient-{uuid4().hex}"
+    graph.add_to_collection(name, backward)
+    reference = weakref.ref(graph)
+
+    @tf.RegisterGradient(name)
+    def of_operation(operation: Any, upstream: Any, *unused: Any) -> list[Any]:
+        graph = reference()
+        if graph is None:
+            raise LookupError("The graph of this gradient is gone. Trace the function again.")
+        return [None, *graph.get_collection(name)[0](upstream)]
+
+    with graph.gradient_override_map({"IdentityN": name}):
+        result: tf.Tensor = tf.identity_n([made, *tensors])[0]
+    # a tape knows no overrides
+    keras_compat.record_gradient(result, tensors, backward)
+    return result

@@ -12,6 +12,7 @@ from splitembed.tables import FrozenTable, open_frozen
 from splitembed.vectors import WordVectors
 from splitembed.vectors.write import GLOVE, Rows, write_vectors
 
+PROJECTOR = "projector"
 # options that an embedding of Keras and a split one have in common, and those of a reversible one
 OPTIONS = ("name", "embeddings_regularizer", "embeddings_constraint", "activity_regularizer")
 LOGITS_OPTIONS = ("tie_weights", "logit_soft_cap", "reverse_dtype")
@@ -98,6 +99,7 @@ def export_vectors(
     *,
     format: str = GLOVE,  # noqa: A002
     skip_unwritable: bool = False,
+    before: Any = None,
 ) -> list[str]:
     """Write every token with its row as a file of vectors that other tools read: the inverse of `read_vectors`.
 
@@ -114,12 +116,15 @@ def export_vectors(
     float32 reads back as the same bits.
 
     Args:
-        path: the file to write; an existing one is replaced as a whole.
+        path: the file to write, for "projector" the folder; an existing file is replaced as a whole.
         source: a `SplitTable`, or a `SplitEmbedding` with its rows as trained so far; a frozen.h5 by its path or as
             `FrozenTable`, without its zero row; or `WordVectors`.
-        format: "glove", text without a header; "word2vec", text with one; "word2vec-binary".
+        format: "glove", text without a header; "word2vec", text with one; "word2vec-binary"; or "projector", a folder
+            for TensorBoard's Projector: vectors.tsv, and metadata.tsv with the token, the id and "frozen" or
+            "trainable" for each row. `tensorboard --logdir folder` opens it.
         skip_unwritable: leave out tokens that such a file cannot contain, such as the padding token "", instead of
-            raising an error.
+            raising an error. The Projector's files can contain every token.
+        before: for "projector", the split or layer before training: rows that training moved are marked "moved".
 
     Returns:
         The tokens that were left out.
@@ -128,9 +133,16 @@ def export_vectors(
         VocabularyError: such a file cannot contain one of the tokens (empty, with white space, not Unicode, or a
             duplicate), or any of them.
         SplitError: the source has another type or no words; or a row is not finite.
-        VectorFormatError: `format` is not one of the three.
+        VectorFormatError: `format` is not one of the four.
         TableFormatError, OSError: the frozen.h5 cannot be read.
     """
+    if format == PROJECTOR:
+        from splitembed.models.projector import write_projector
+
+        write_projector(path, split_of(source, "source"), before)
+        return []
+    if before is not None:
+        raise SplitError(f'`before` is for format="projector". Received: format={format!r}.')
     words, rows, dim = _words_and_rows(source)
     if words is None:
         raise SplitError(

@@ -71,7 +71,7 @@ def write_vectors(
         VectorFormatError: an unknown `format`.
     """
     if format not in FORMATS:
-        raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}. Received: {format!r}.")
+        raise VectorFormatError(f"`format` must be one of {', '.join(FORMATS)}, projector. Received: {format!r}.")
     indices, unwritable = _sort_out(words, format)
     if unwritable and not skip_unwritable:
         raise _refusal(words, unwritable, format)
@@ -143,12 +143,16 @@ def _finite(rows: NDArray[np.float32], words: list[str]) -> NDArray[np.float32]:
 
 
 def _text_lines(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[bytes]:
-    """Yield lines in which each number is the shortest decimal that float32 reads back as the same bits."""
+    for word, numbers in zip(words, number_texts(rows), strict=True):
+        yield b"%b %b\n" % (word, b" ".join(numbers))
+
+
+def number_texts(rows: NDArray[np.float32]) -> list[list[bytes]]:
+    """Return each number of each row as the shortest decimal that float32 reads back as the same bits."""
     # A legacy style of printing would round them.
     with np.printoptions(legacy=False):
-        text = rows.astype(_NUMBER_TEXT).tolist()
-    for word, numbers in zip(words, text, strict=True):
-        yield b"%b %b\n" % (word, b" ".join(numbers))
+        texts: list[list[bytes]] = rows.astype(_NUMBER_TEXT).tolist()
+    return texts
 
 
 def _binary_records(words: list[bytes], rows: NDArray[np.float32]) -> Iterator[bytes]:

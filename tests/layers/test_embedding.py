@@ -152,7 +152,7 @@ def test_ragged_functional_model(split):
 def test_sparse_ids_are_refused(split):
     ids = tf.sparse.from_dense([[1, 0], [0, 2]])
     for look_up in (SplitEmbedding(split), tf.function(SplitEmbedding(split), autograph=False)):
-        with pytest.raises(SplitError, match=r"Sparse ids have no row .* call tf.sparse.to_dense first"):
+        with pytest.raises(SplitError, match=r"must be dense or ragged. .* Call tf.sparse.to_dense first"):
             look_up(ids)
     with pytest.raises(SplitError, match="sparse=False"):
         SplitEmbedding(split)(keras.Input((None,), dtype="int32", sparse=True))
@@ -594,3 +594,15 @@ def test_a_model_of_many_tokens_builds_from_float_placeholders(big_split):
 def test_an_unbuilt_sequential_refuses_floats_when_called(big_split):
     with pytest.raises(SplitError, match="cannot hold every id"):
         unbuilt_sequential(SplitEmbedding(big_split))(np.array([[1]]))
+
+
+# Examples of padding alone
+
+
+def test_the_mean_of_padding_alone_is_nan_by_pooling_and_zero_by_a_combiner(split):
+    ids = keras.Input((3,), dtype="int32")
+    pooled = keras.layers.GlobalAveragePooling1D()(SplitEmbedding(split, mask_zero=True)(ids))
+    combined = SplitEmbedding(split, mask_zero=True, combiner="mean")(ids)
+    found_pooled, found_combined = keras.Model(ids, [pooled, combined])(tf.constant([[0, 0, 0], [2, 0, 0]]))
+    assert np.isnan(found_pooled[0]).all() and not np.any(found_combined[0])
+    np.testing.assert_allclose(found_pooled[1], found_combined[1], rtol=0, atol=1e-6)

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from splitembed import LazyAdam, SplitEmbedding, SplitTable
-from splitembed.errors import FingerprintError, MissingTableError
+from splitembed.errors import FingerprintError, MissingTableError, SplitError
 from splitembed.layers.spec import LIVE
 from tests.helpers.bits import same_bits
 from tests.helpers.fresh import run_fresh
@@ -461,3 +461,16 @@ def test_a_layer_without_tables_raises_inside_xla(combiner, no_live_tables):
     layer = SplitEmbedding.from_config(config)
     with pytest.raises(MissingTableError, match="has no tables"):
         tf.function(layer, jit_compile=True)(tf.constant([[0, 1]]))
+
+
+# Legacy files
+
+
+@pytest.mark.parametrize("name", ["functional", "sequential"])
+def test_a_legacy_file_is_refused_when_it_is_written(name, tmp_path):
+    model = MAKE[name](SplitEmbedding(make_split()))
+    with pytest.raises(SplitError, match=r"cannot be saved in a legacy \.h5 file.*path that ends in \.keras"):
+        model.save(tmp_path / "old.h5")
+    # the layer can be saved after the refusal
+    model.save(tmp_path / "new.keras")
+    assert keras.models.load_model(tmp_path / "new.keras").predict(IDS, verbose=0).shape == (4, 1)

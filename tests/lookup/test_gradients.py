@@ -1,5 +1,6 @@
 """The form of the gradient: dense, or row slices for the variables of an optimizer that requests them."""
 
+import sys
 import threading
 
 import keras
@@ -8,9 +9,10 @@ import pytest
 import tensorflow as tf
 
 from splitembed import LazyAdam, SplitEmbedding
-from splitembed.lookup.gradients import DistinctSlices, dense_gradient, end_request
+from splitembed.lookup.gradients import DistinctSlices, dense_gradient, end_request, with_gradient
 from splitembed.optimizers import LazySGD
 from tests.helpers.devices import two_replicas
+from tests.helpers.fresh import run_fresh
 from tests.helpers.models import IDS, TARGETS, functional, make_split
 
 
@@ -234,3 +236,100 @@ def test_a_dense_gradient_sums_repeated_rows():
     gradient = tape.gradient(loss, rows)
     assert not is_sliced(gradient)
     np.testing.assert_array_equal(gradient, [[0, 0], [2, 2], [1, 1]])
+
+
+# Gradients of graphs
+
+
+def squares(source, factor):
+    """A function that defines its gradient: 10 times that of factor * source ** 2."""
+
+    def backward(upstream):
+        return 20 * upstream * source * factor, None
+
+    return factor * source**2, backward
+
+
+def test_a_tape_gets_the_gradient_eagerly_in_a_graph_and_around_one():
+    source, factor = tf.Variable([1.0, 2.0]), tf.constant(3.0)
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(with_gradient(squares, source, factor))
+        return tape.gradient(loss, source)
+
+    traced = tf.function(lambda: tf.reduce_sum(with_gradient(squares, source, factor)))
+    with tf.GradientTape() as tape:
+        loss = traced()
+    for found in (gradient(), tf.function(gradient)(), tape.gradient(loss, source)):
+        assert found.numpy().tolist() == [60, 120]
+
+
+def test_gradients_inside_branches_and_loops():
+    source, factor = tf.Variable([1.0]), tf.constant(1.0)
+
+    @tf.function
+    def gradient(number):
+        with tf.GradientTape() as tape:
+            loss = tf.cond(number > 0, lambda: with_gradient(squares, source, factor), lambda: source + 0.0)
+            for _ in tf.range(number):
+                loss += with_gradient(squares, source, factor)
+        return tape.gradient(loss, source)
+
+    assert [gradient(tf.constant(number)).numpy().tolist() for number in (0, 2)] == [[1], [60]]
+
+
+def test_each_call_keeps_its_gradient_in_a_saved_model(tmp_path):
+    module = tf.Module()
+    module.source = tf.Variable([1.0])
+
+    @tf.function(input_signature=[])
+    def total():
+        first = with_gradient(squares, module.source, tf.constant(1.0))
+        return first + with_gradient(lambda source: (source, lambda upstream: 5 * upstream), module.source)
+
+    module.total = total
+    tf.saved_model.save(module, tmp_path, options=tf.saved_model.SaveOptions(experimental_custom_gradients=True))
+    loaded = tf.saved_model.load(tmp_path)
+    with tf.GradientTape() as tape:
+        value = loaded.total()
+    assert tape.gradient(value, loaded.source).numpy().tolist() == [25]
+
+
+# memory that stays of a table of 15 MB, for each model that was made, used and deleted
+LEFT = """
+import gc, sys
+import keras, numpy as np
+import splitembed as se
+
+def resident():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) / 1024
+
+def use(is_split, method):
+    matrix = np.ones((40_000, 100), np.float32)
+    layer = keras.layers.Embedding(40_000, 100, weights=[matrix], trainable=False)
+    if is_split:
+        layer = se.SplitEmbedding(se.SplitTable.from_matrix(matrix, [1]))
+    ids = keras.Input((4,), dtype="int32")
+    model = keras.Model(ids, keras.layers.Dense(1)(keras.layers.GlobalAveragePooling1D()(layer(ids))))
+    model.compile("adam", "mse", jit_compile=False)
+    x = np.zeros((2, 4))
+    model.predict(x, verbose=0) if method == "predict" else model.fit(x, np.zeros(2), verbose=0)
+
+for is_split, method in ((True, "predict"), (True, "fit"), (False, "fit")):
+    for turn in range(8):
+        use(is_split, method)
+        gc.collect()
+        if turn == 2:
+            start = resident()
+    print((resident() - start) / 5)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_deleted_models_leave_no_more_memory_than_keras_s():
+    predict, fit, keras_fit = map(float, run_fresh(LEFT).split())
+    assert predict < 3
+    # Keras's optimizer keeps the memory of every graph that it is traced in
+    assert fit < keras_fit + 3

@@ -171,3 +171,20 @@ def test_a_dynamic_lookup_is_not_exported(form, tmp_path):
     with pytest.raises(SplitEmbedError, match='no dynamic lookup.*leave `lookup` at "auto"'):
         exported(model, form, tmp_path)
     assert not (tmp_path / FILES[form]).exists()
+
+
+@pytest.mark.parametrize("kind", ["Keras's", "split"])
+def test_a_model_must_have_run_before_it_is_exported_to_onnx(kind, tmp_path):
+    # a rule of Keras for every model, which the README states
+    pytest.importorskip("keras.src.export.onnx", reason="this Keras exports to SavedModel alone")
+    pytest.importorskip("tf2onnx")
+    ids = keras.Input((4,), dtype="int32")
+    matrix = np.ones((NUM_TOKENS, DIM), np.float32)
+    layer = keras.layers.Embedding(NUM_TOKENS, DIM)
+    if kind == "split":
+        layer = SplitEmbedding(SplitTable.from_matrix(matrix, [1]))
+    model = keras.Model(ids, layer(ids))
+    with pytest.raises(ValueError, match="has never called"):
+        model.export(tmp_path / "m.onnx", format="onnx", verbose=False)
+    model.predict(np.zeros((1, 4), np.int32), verbose=0)
+    model.export(tmp_path / "m.onnx", format="onnx", verbose=False)

@@ -209,7 +209,8 @@ def test_other_sources_and_formats_are_refused(tmp_path):
     with pytest.raises(SplitError, match="`source` must be a SplitTable, or a layer that has one"):
         export_vectors(tmp_path / "v", np.ones((2, 3)))
     with pytest.raises(
-        VectorFormatError, match=r"`format` must be one of glove, word2vec, word2vec-binary\. Received: 'bin'"
+        VectorFormatError,
+        match=r"`format` must be one of glove, word2vec, word2vec-binary, projector\. Received: 'bin'",
     ):
         export_vectors(tmp_path / "v", WordVectors(["a"], np.ones((1, 1), np.float32)), format="bin")
     assert not any(tmp_path.iterdir())
