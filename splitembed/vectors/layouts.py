@@ -1,6 +1,7 @@
 r"""Layouts of text, word2vec binary and fastText files, recognised by their first bytes.
 
-    text             word SP number SP ... number LF, once for each row; separated by spaces or tabs; GloVe
+    text             word SP number SP ... number LF, once for each row; separated by spaces or tabs, perhaps several;
+                     GloVe
                      the same after a header "num_rows dim" LF; word2vec text, fastText .vec
     word2vec-binary  a header "num_rows dim" LF, then for each row: word SP dim little-endian float32 (some: float16 or
                      float64), and LF or nothing
@@ -16,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
+from splitembed.vectors.decimals import NUMBER
 from splitembed.vectors.fasttext.header import is_fasttext, read_dim
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
@@ -34,7 +35,9 @@ BOM = b"\xef\xbb\xbf"
 ROW_END = b" \t\r\n"
 HEADER = re.compile(rb"([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*(?:\r?\n|\Z)")
 _BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)*")
-_ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t][^ \t]+")
+_ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t]+[^ \t]+")
+_INTEGER = re.compile(rb"[+-]?[0-9]+|[+-](inf|infinity|nan)", re.IGNORECASE)
+_SEPARATORS = re.compile(rb"[ \t]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -87,7 +90,8 @@ def _find_layout(stream: Head, checks: ReadChecks, format: str) -> Layout:  # no
     header = HEADER.match(stream.head, start)
     layout = _with_header(stream, checks, header, num_lines + 1, format) if header else None
     layout = layout or _without_header(stream, checks, start, num_lines)
-    _refuse_numbers_apart(stream, layout)
+    if layout.format == TEXT_FORMAT:
+        _check_rows(stream, layout, checks)
     return layout
 
 
@@ -113,17 +117,29 @@ def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
     return end, num_lines
 
 
-def _refuse_numbers_apart(stream: Head, layout: Layout) -> None:
-    """Raise an error if numbers are more than one separator apart: all but the last would become part of the words."""
-    sample = _sample(stream.head[layout.start :], stream.head_is_all) if layout.format == TEXT_FORMAT else []
+def _check_rows(stream: Head, layout: Layout, checks: ReadChecks) -> None:
+    """Check the first rows for a heading, for commas between numbers, and for words that are numbers."""
+    sample = _sample(stream.head[layout.start :], stream.head_is_all)
     # Any other row is an error when it is read.
     rows = [row for row in sample if _count_numbers(row) == layout.dim]
-    apart = [row for row in rows if _has_numbers_apart(row)]
-    if 2 * len(apart) > len(rows):
+    if rows and not checks.skips_bad_lines and _is_heading(sample[0], layout):
+        raise checks.error(
+            layout.num_lines + 1,
+            f"a heading, {sample[0][:60]!r}",
+            f"a word and {layout.dim} numbers",
+            "Remove that line, or set `skip_bad_lines`.",
+        )
+    with_commas = [row for row in rows if _has_commas(row)]
+    if 2 * len(with_commas) > len(rows):
         raise VectorFormatError(
-            f"{stream.path}: found rows such as {apart[0][:60]!r}; expected one space or tab between numbers, and "
+            f"{stream.path}: found rows such as {with_commas[0][:60]!r}; expected spaces or tabs between numbers, and "
             "nothing else. Convert it (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
         )
+    numbered = [row for row in sample if _count_numbers(row)]
+    if rows and all(map(_starts_with_decimal, numbered)):
+        line = layout.num_lines + 1 + sample.index(numbered[0])
+        # A blank in place of a sign makes rows of different lengths.
+        checks.check_numbers_as_words(line, numbered[0], is_certain=len(rows) < len(numbered))
 
 
 def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
@@ -202,20 +218,26 @@ def _sample(rows: bytes, is_all: bool) -> list[bytes]:
 
 def _count_numbers(row: bytes) -> int:
     """Return how many numbers end a row, after a word."""
-    fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
+    fields = _SEPARATORS.split(row)[1:]
     return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
 
 
-def _has_numbers_apart(row: bytes) -> bool:
-    """Return whether more spaces or a comma separate another number from the numbers that end a row."""
-    fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
-    num_numbers = _count_numbers(row)
-    before = fields[: len(fields) - num_numbers]
-    if not num_numbers or not any(before):
-        return False
-    last = next(filter(None, reversed(before)))
-    is_far = not before[-1]
-    return NUMBER.fullmatch(last if is_far else last.rstrip(b",;")) is not None
+def _has_commas(row: bytes) -> bool:
+    """Return whether a comma separates another number from the numbers that end a row."""
+    before = _SEPARATORS.split(row)[1 : -_count_numbers(row)]
+    return bool(before) and NUMBER.fullmatch(before[-1].rstrip(b",;")) is not None
+
+
+def _is_heading(row: bytes, layout: Layout) -> bool:
+    """Return whether the first row of a file without a header names each column of the others."""
+    fields = _SEPARATORS.split(row)
+    return layout.num_rows is None and len(fields) == layout.dim + 1 and not any(map(NUMBER.fullmatch, fields))
+
+
+def _starts_with_decimal(row: bytes) -> bool:
+    """Return whether the first field of a row is empty, or a number with a point or an exponent."""
+    first = _SEPARATORS.split(row, 1)[0]
+    return not first or (NUMBER.fullmatch(first) is not None and not first.isalpha() and not _INTEGER.fullmatch(first))
 
 
 def _most_common(votes: list[int]) -> int:
@@ -239,8 +261,17 @@ def _unknown(stream: Head) -> VectorFormatError:
     foreign = name_foreign(stream.head.removeprefix(BOM), TEXT)
     if foreign:
         return refusal(stream.path, foreign)
-    first = stream.head.split(b"\n", 1)[0]
+    first, *others = stream.head.split(b"\n", 2)[:2]
+    found = "no rows of vectors"
+    if any(map(_ends_with_comma_and_number, (first, *others))):
+        heading = "" if _ends_with_comma_and_number(first) else " with a heading"
+        found = f"comma-separated values{heading}, no rows of vectors"
     return VectorFormatError(
-        f"{stream.path}: found no rows of vectors; it starts with {first[:60]!r}. Expected lines of a word and its "
-        "numbers, separated by single spaces or tabs, or word2vec binary. Convert it, or pass (words, matrix)."
+        f"{stream.path}: found {found}; it starts with {first[:60]!r}. Expected lines of a word and its numbers, "
+        "separated by spaces or tabs, or word2vec binary. Convert it, or load it and pass (words, matrix)."
     )
+
+
+def _ends_with_comma_and_number(line: bytes) -> bool:
+    _, comma, field = line.rstrip(ROW_END).replace(b";", b",").rpartition(b",")
+    return bool(comma) and NUMBER.fullmatch(field.strip(b' "')) is not None

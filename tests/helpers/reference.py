@@ -15,7 +15,8 @@ def parse_text(content: bytes, dim: int) -> dict[str, list[np.float32]]:
         for _ in range(dim):
             cut = max(word.rfind(b" "), word.rfind(b"\t"))
             values.insert(0, np.float32(float(word[cut + 1 :].decode("ascii"))))
-            word = word[:cut]
+            # Several separators before a number are one.
+            word = word[:cut].rstrip(b" \t")
         rows.setdefault(word.decode("utf-8", "surrogateescape"), values)
     return rows
 
