@@ -11,7 +11,6 @@ A header is only accepted if the rows agree with it. Sources of the formats: Mik
 `word2vec.c`; Pennington et al., GloVe (2014), `glove.c`; Bojanowski et al., fastText (2017).
 """
 
-import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER
 from splitembed.vectors.fasttext.header import is_fasttext, read_dim
+from splitembed.vectors.first_rows import ROW_END, check_rows, count_numbers, sample_rows
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
 from splitembed.vectors.streams.compressions import Head
@@ -29,15 +29,11 @@ AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-bi
 DTYPES_OF_FORMATS = {f"{BINARY_FORMAT}-{dtype}": dtype for dtype in NUM_BYTES}
 # A header with a larger dim is invalid.
 LARGEST_DIM = 1 << 24
-NUM_SAMPLE_ROWS = 100
 
 BOM = b"\xef\xbb\xbf"
-ROW_END = b" \t\r\n"
 HEADER = re.compile(rb"([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*(?:\r?\n|\Z)")
 _BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)*")
 _ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t]+[^ \t]+")
-_INTEGER = re.compile(rb"[+-]?[0-9]+|[+-](inf|infinity|nan)", re.IGNORECASE)
-_SEPARATORS = re.compile(rb"[ \t]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -91,7 +87,8 @@ def _find_layout(stream: Head, checks: ReadChecks, format: str) -> Layout:  # no
     layout = _with_header(stream, checks, header, num_lines + 1, format) if header else None
     layout = layout or _without_header(stream, checks, start, num_lines)
     if layout.format == TEXT_FORMAT:
-        _check_rows(stream, layout, checks)
+        sample = sample_rows(stream.head[layout.start :], stream.head_is_all)
+        check_rows(sample, layout.dim, layout.num_lines + 1, layout.num_rows is not None, checks)
     return layout
 
 
@@ -117,41 +114,16 @@ def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
     return end, num_lines
 
 
-def _check_rows(stream: Head, layout: Layout, checks: ReadChecks) -> None:
-    """Check the first rows for a heading, for commas between numbers, and for words that are numbers."""
-    sample = _sample(stream.head[layout.start :], stream.head_is_all)
-    # Any other row is an error when it is read.
-    rows = [row for row in sample if _count_numbers(row) == layout.dim]
-    if rows and not checks.skips_bad_lines and _is_heading(sample[0], layout):
-        raise checks.error(
-            layout.num_lines + 1,
-            f"a heading, {sample[0][:60]!r}",
-            f"a word and {layout.dim} numbers",
-            "Remove that line, or set `skip_bad_lines`.",
-        )
-    with_commas = [row for row in rows if _has_commas(row)]
-    if 2 * len(with_commas) > len(rows):
-        raise VectorFormatError(
-            f"{stream.path}: found rows such as {with_commas[0][:60]!r}; expected spaces or tabs between numbers, and "
-            "nothing else. Convert it (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
-        )
-    numbered = [row for row in sample if _count_numbers(row)]
-    if rows and all(map(_starts_with_decimal, numbered)):
-        line = layout.num_lines + 1 + sample.index(numbered[0])
-        # A blank in place of a sign makes rows of different lengths.
-        checks.check_numbers_as_words(line, numbered[0], is_certain=len(rows) < len(numbered))
-
-
 def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
     """Return the layout of a file with a header; None if the first line looks like a header and is a row of dim 1."""
     num_rows, dim = int(header[1]), int(header[2])
     rows = stream.head[header.end() :]
-    sample = _sample(rows, stream.head_is_all)
-    votes = [_count_numbers(row) for row in sample]
+    sample = sample_rows(rows, stream.head_is_all)
+    votes = [count_numbers(row) for row in sample]
     found = _most_common(votes)
     if _agrees(dim, votes, checks.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
         return Layout(TEXT_FORMAT, dim, header.end(), line, num_rows)
-    if sample and all(_ID_AND_NUMBER.fullmatch(row) and _count_numbers(row) for row in sample):
+    if sample and all(_ID_AND_NUMBER.fullmatch(row) and count_numbers(row) for row in sample):
         return None
     if found:
         raise checks.error(
@@ -186,7 +158,7 @@ def _dtype(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int,
 
 
 def _without_header(stream: Head, checks: ReadChecks, start: int, num_lines: int) -> Layout:
-    votes = [_count_numbers(row) for row in _sample(stream.head[start:], stream.head_is_all)]
+    votes = [count_numbers(row) for row in sample_rows(stream.head[start:], stream.head_is_all)]
     dim = _most_common(votes)
     if not dim:
         raise _unknown(stream)
@@ -205,39 +177,6 @@ def _agrees(dim: int, votes: list[int], requested: int | None) -> bool:
         or dim == min(votes)
         or (dim == requested and dim <= min(votes))
     )
-
-
-def _sample(rows: bytes, is_all: bool) -> list[bytes]:
-    """Return the first rows, without their line ends."""
-    lines = rows.split(b"\n")
-    if not is_all:
-        # The last one may be cut.
-        lines.pop()
-    return list(itertools.islice(filter(None, (line.rstrip(ROW_END) for line in lines)), NUM_SAMPLE_ROWS))
-
-
-def _count_numbers(row: bytes) -> int:
-    """Return how many numbers end a row, after a word."""
-    fields = _SEPARATORS.split(row)[1:]
-    return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
-
-
-def _has_commas(row: bytes) -> bool:
-    """Return whether a comma separates another number from the numbers that end a row."""
-    before = _SEPARATORS.split(row)[1 : -_count_numbers(row)]
-    return bool(before) and NUMBER.fullmatch(before[-1].rstrip(b",;")) is not None
-
-
-def _is_heading(row: bytes, layout: Layout) -> bool:
-    """Return whether the first row of a file without a header names each column of the others."""
-    fields = _SEPARATORS.split(row)
-    return layout.num_rows is None and len(fields) == layout.dim + 1 and not any(map(NUMBER.fullmatch, fields))
-
-
-def _starts_with_decimal(row: bytes) -> bool:
-    """Return whether the first field of a row is empty, or a number with a point or an exponent."""
-    first = _SEPARATORS.split(row, 1)[0]
-    return not first or (NUMBER.fullmatch(first) is not None and not first.isalpha() and not _INTEGER.fullmatch(first))
 
 
 def _most_common(votes: list[int]) -> int:

@@ -43,7 +43,7 @@ BINARY = (
     Foreign(rb"\xff\xfe[\s\S]\x00|\xfe\xff\x00", "UTF-16 text", "Save it as UTF-8."),
     Foreign(
         rb"\w+:(token|float)(_seq)?([ \t]+\w+:(token|float)(_seq)?)*[ \t]*\r?\n",
-        "an atomic file of RecBole, with a heading of its columns,",
+        "an atomic file of RecBole, whose first line names its columns",
         "Remove the first line if the columns are an id and its vector (tail -n +2), or load the table, for example "
         "with pandas.read_csv, and pass (ids, matrix).",
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from splitembed.errors import VectorFileWarning, VectorFormatError
+from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
 from tests.helpers.reference import f
 
@@ -33,19 +33,12 @@ def test_unknown_content_is_refused(write, content):
         (b'"word";"d0"\n"the";"0.1"\n', "found comma-separated values with a heading"),
         (b"item_id:token\te:float_seq\n1\t0.1 0.2\n", "found an atomic file of RecBole, .* Remove the first line if"),
         (b"item_id:token\n1\n", "found an atomic file of RecBole"),
-        (b"word\td0\td1\nthe\t0.1\t0.2\n", r"line 1: found a heading, b'word\\td0\\td1'; .*Remove that line"),
     ],
 )
 def test_E9_tables_are_named_with_advice(write, content, message):
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match=message):
             read_vectors(write(content), vocabulary)
-
-
-def test_a_heading_is_a_line_that_can_be_skipped(write):
-    with pytest.warns(VectorFileWarning, match=r"skipped: 1 \(first: line 1\)"):
-        vectors = read_vectors(write(b"word d0 d1\nthe 0.5 0.25\n"), skip_bad_lines=True)
-    assert vectors.words == ["the"]
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
@@ -139,20 +132,3 @@ def test_a_header_of_another_dim_is_not_borne_out_by_binary_records(write, dtype
     with pytest.raises(VectorFormatError, match=r"does not agree|cut short|found nan"):
         read_vectors(write(b"50 %d\n" % says + records))
     assert read_vectors(write(b"50 30\n" + records)).vectors.tobytes() == rows.astype(np.float32).tobytes()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"the, 0.1, 0.2\nof, 0.3, 0.4\n", b"the 0.1; 0.2; 0.3\n", b"the,  0.1,\t0.2\n", b"w, d0, d1\nthe, 0.1, 0.2\n"],
-)
-@pytest.mark.parametrize("vocabulary", [None, ["of"]])
-def test_numbers_with_commas_are_not_part_of_the_word(write, content, vocabulary):
-    with pytest.raises(VectorFormatError, match=r"found rows such as b'.*; expected spaces or tabs between numbers"):
-        read_vectors(write(content), vocabulary)
-    with pytest.raises(VectorFormatError, match="expected spaces or tabs|rows of dim 1"):
-        read_vectors(write(content), vocabulary, dim=2)
-
-
-def test_a_few_words_that_end_in_numbers_with_commas_are_words(write):
-    content = b"in 1999, 0.5 0.25\n" + b"".join(b"w%d 0.5 0.25\n" % number for number in range(3))
-    assert read_vectors(write(content)).words == ["in 1999,", "w0", "w1", "w2"]

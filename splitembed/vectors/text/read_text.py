@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE, NotANumberError, parse_decimals
-from splitembed.vectors.layouts import ROW_END, Layout
+from splitembed.vectors.first_rows import ROW_END
+from splitembed.vectors.layouts import Layout
 from splitembed.vectors.read_checks import ReadChecks, decode_words
 from splitembed.vectors.read_warnings import APART, BLANK, MERGED, OPEN_END, ReadWarnings
 from splitembed.vectors.streams.ahead import map_ahead, take_ahead

@@ -329,42 +329,6 @@ def test_skipped_lines_are_counted_and_the_first_three_named(write):
         assert (table["the"], table["v"], len(table)) == ([3, 4], [5, 6], 2 if vocabulary else 7)
 
 
-# Matrices without words
-
-MATRICES = [b"0.1\t0.2\t0.3\n0.4\t0.5\t0.6\n", b" 0.1 -0.2\n", b"1e-01 2e-01\n", b"1 2\n.5 .6 .7\n"]
-
-
-@pytest.mark.parametrize("content", MATRICES)
-def test_W1_words_that_are_all_decimal_numbers_are_suspicious(write, content):
-    path = write(content)
-    with pytest.warns(
-        VectorFileWarning, match=r": .*words that are all decimal numbers, as in .*\(pass \(words, path\), or"
-    ):
-        vectors = read_vectors(path)
-    message = (
-        r"line \d: found rows that start with decimal numbers, such as b'.*Pass \(words, path\).*`numbers_are_words`"
-    )
-    with pytest.raises(VectorFormatError, match=message):
-        read_vectors(path, strict=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert table_of(read_vectors(path, numbers_are_words=True)) == table_of(vectors)
-
-
-def test_W1_a_matrix_in_columns_aligned_by_sign_is_refused(write):
-    with pytest.raises(
-        VectorFormatError, match=r"line 1: found rows that start with decimal numbers, such as b' 0.1 -0"
-    ):
-        read_vectors(write(b" 0.1 -0.2\n-0.3  0.4\n"))
-
-
-@pytest.mark.parametrize(
-    "content", [b"1 2 3\n2 3 4\n", b"inf 1 2\n-nan 3 4\n", b"0.5 1 2\nthe 3 4\n", b"3 2\n-7 1 2\n8 3 4\n9 1 2\n"]
-)
-def test_W1_integers_and_a_few_numbers_are_words(write, content):
-    assert read_vectors(write(content), strict=True).dim == 2
-
-
 # Warnings
 
 
