@@ -56,7 +56,7 @@ words = st.one_of(
         [b"", b" ", b"\t", b"\r", b"a b", b"a 0.5", b"0.5", b"2 2", b"nan", b"\xc2\xa0", b"\xe2\x80\xa8", b"."]
     ),
 )
-separators = st.sampled_from([b" ", b" ", b" ", b"\t"])
+separators = st.sampled_from([b" ", b" ", b" ", b"\t", b"  ", b"\t "])
 row_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\t\r\n"])
 
 

@@ -55,7 +55,7 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
             raise
         raise _unloadable(name, error) from error
     except FileNotFoundError as error:
-        raise _incomplete(name, error) from error
+        raise (_incomplete if _GENSIM in _head(path) else _unloadable)(name, error) from error
     # Unpickling runs code from the file, which may raise any error.
     except Exception as error:
         raise _unloadable(name, error) from error

@@ -1,7 +1,6 @@
 """Read GloVe text, word2vec text and fastText .vec, block by block."""
 
 import functools
-import re
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -21,8 +20,6 @@ from splitembed.vectors.word_vectors import Block
 
 # Of numbers parsed at once. Measured: they fit the processor's cache.
 BATCH_BYTES = 1 << 18
-
-_SEPARATORS = re.compile(rb"[ \t]+")
 
 
 def text_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[Block]:
@@ -130,21 +127,25 @@ class _Batch:
         if num_spaces < self._dim:
             raise self._error(line, f"{num_spaces} numbers in {_shorten(row)}")
         if num_spaces > self._dim and b"  " in spaced:
-            return self._split_apart(line, row)
+            return self._split_apart(line, row, spaced)
         end = spaced.find(b" ") if num_spaces == self._dim else len(spaced.rsplit(b" ", self._dim)[0])
         if num_spaces >= 2 * self._dim and _holds_row(spaced[:end], self._dim):
             self._checks.warnings.add(MERGED, f"line {line}")
         return row[:end], row[end + 1 :]
 
-    def _split_apart(self, line: int, row: bytes) -> tuple[bytes, bytes]:
+    def _split_apart(self, line: int, row: bytes, spaced: bytes) -> tuple[bytes, bytes]:
         """Split a line with several separators in a row."""
-        runs = list(_SEPARATORS.finditer(row))
-        if len(runs) < self._dim:
-            raise self._error(line, f"{len(runs)} numbers in {_shorten(row)}")
-        before = runs[-self._dim]
-        if any(len(run[0]) > 1 for run in runs[-self._dim :]):
+        fields = list(filter(None, spaced.split(b" ")))
+        num_others = len(fields) - self._dim
+        # The word is empty in a line that starts with a separator.
+        if num_others < (not spaced.startswith(b" ")):
+            raise self._error(line, f"{len(fields) - 1} numbers in {_shorten(row)}")
+        end = 0
+        for field in fields[:num_others]:
+            end = spaced.index(field, end) + len(field)
+        if b"  " in spaced[end:]:
             self._checks.warnings.add(APART, f"line {line}")
-        return row[: before.start()], _SEPARATORS.sub(b" ", row[before.end() :])
+        return row[:end], b" ".join(fields[num_others:])
 
     def take(self) -> Block:
         """Parse the rows, and clear the batch."""
