@@ -25,7 +25,8 @@ fallback_option = click.option(
     multiple=True,
     metavar="RULE",
     help="Try another spelling of tokens without an exact match: lower, title, upper, nfc, nfkc, digits-0, digits-#, "
-    "hyphens, apostrophes, accents, or joined ones such as lower+accents. Can be repeated; tried in that order.",
+    "hyphens, spaces, apostrophes, accents, prefix:TEXT, or joined ones such as lower+accents. Can be repeated; tried "
+    "in that order.",
 )
 _READING = {
     "words": click.option(
@@ -45,6 +46,12 @@ _READING = {
     ),
     "allow_pickle": click.option(
         "--allow-pickle", is_flag=True, help="Load a pickle (.kv), which can run arbitrary code."
+    ),
+    "skip_bad_lines": click.option(
+        "--skip-bad-lines", is_flag=True, help="Skip lines that cannot be read, and count them."
+    ),
+    "numbers_are_words": click.option(
+        "--numbers-are-words", is_flag=True, help="Accept a text whose words are all decimal numbers."
     ),
     "strict": click.option("--strict", is_flag=True, help="Turn warnings about the vectors into errors."),
 }

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from splitembed.errors import SplitError
-from splitembed.matching.spellings import RULES
+from splitembed.matching.spellings import RULES, with_prefix
 
 # The rule of a token that equals a word.
 EXACT = "exact"
+# The name of the rule with a parameter.
+PREFIX = "prefix"
 
 # Returns a spelling, several in the order in which they are tried, or None.
 Spell = Callable[[str], Any]
@@ -28,12 +30,15 @@ def read_rules(fallbacks: Any) -> tuple[Rule, ...]:
 
     >>> [rule.name for rule in read_rules(["lower", "lower+accents", {"colour": "color"}, str.swapcase])]
     ['lower', 'lower+accents', 'mapping', 'swapcase']
-    >>> for name, token in [("title", "o'neil"), ("digits-#", "5-10"), ("hyphens", "e\u2010mail"), ("accents", "Łódź")]:
+    >>> for name, token in [("title", "o'neil"), ("digits-#", "5-10"), ("hyphens", "e\u2010mail"), ("accents", "Łódź"),
+    ...                     ("spaces", "new york"), ("lower+prefix:/c/en/", "York")]:
     ...     print(name, spellings_of(read_rules(name)[0], token))
     title ["O'neil", "O'Neil"]
     digits-# ['5-##', '#-##']
     hyphens ['e-mail', 'email', 'e_mail']
     accents ['Łodz']
+    spaces ['new_york', 'new-york', 'newyork']
+    lower+prefix:/c/en/ ['/c/en/york']
 
     The named rules; a rule with several spellings tries them in this order:
 
@@ -46,6 +51,10 @@ def read_rules(fallbacks: Any) -> tuple[Rule, ...]:
     - "hyphens": replace hyphens, dashes and minus signs (U+2010 to U+2015, U+2212, U+FE58, U+FE63, U+FF0D) by "-", and
       remove soft hyphens; then also remove the "-" between letters, or letter and digit; then replace it by "_", with
       which word2vec joins the words of a phrase.
+    - "spaces": replace the spaces between words by "_", as word2vec and ConceptNet Numberbatch join the words of a
+      phrase; then by "-"; then remove them.
+    - "prefix:TEXT": put TEXT, which cannot hold "+", before the token, such as "prefix:/c/en/" for Numberbatch. As it
+      changes every token, it is usually joined to others: "lower+spaces+prefix:/c/en/".
     - "apostrophes": replace typographic apostrophes, single quotes and accents used as apostrophes by "'"; then by
       U+2019.
     - "accents": remove the combining marks U+0300 to U+036F of letters that Unicode decomposes into letter and mark.
@@ -94,11 +103,14 @@ def _read_rule(fallback: Any) -> Rule:
 
 
 def _named(name: str, whole: str) -> Spell:
+    kind, _, prefix = name.partition(":")
+    if kind == PREFIX and prefix:
+        return with_prefix(prefix)
     if name not in RULES:
         among = "" if name == whole else f" in {whole!r}"
         raise SplitError(
-            f"`fallbacks` must hold known rules. Received: {name!r}{among}. Expected one of {', '.join(RULES)}, names "
-            "joined by '+', a mapping or a callable."
+            f"`fallbacks` must hold known rules. Received: {name!r}{among}. Expected one of {', '.join(RULES)}, "
+            f"{PREFIX}:TEXT, names joined by '+', a mapping or a callable."
         )
     return RULES[name]
 

@@ -16,6 +16,7 @@ _HYPHENS = re.compile("[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 # Not between two digits: "3-2" is not "32".
 _JOINT = re.compile(r"(?<=[^\W\d_])-(?=[^\W_])|(?<=[^\W_])-(?=[^\W\d_])")
 _APOSTROPHES = re.compile("['`\u00b4\u02bb\u02bc\u2018\u2019\u201b\u2032\uff07]")
+_SPACES = re.compile(r"(?<=[^ ]) +(?=[^ ])")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _DIGIT = re.compile("[0-9]")
 _DIGITS = re.compile("[0-9]{2,}")
@@ -52,6 +53,22 @@ def _accents(token: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", token)))
 
 
+def _spaces(token: str) -> Spelled:
+    if " " not in token:
+        return token
+    # Spaces at either end are kept: they do not join words.
+    return tuple(_SPACES.sub(joint, token) for joint in ("_", "-", ""))
+
+
+def with_prefix(prefix: str) -> Callable[[str], Spelled]:
+    """Return the rule that puts a prefix before each token.
+
+    >>> with_prefix("/c/en/")("york")
+    '/c/en/york'
+    """
+    return lambda token: prefix + token
+
+
 RULES: dict[str, Callable[[str], Spelled]] = {
     "lower": str.lower,
     "title": _title,
@@ -61,6 +78,7 @@ RULES: dict[str, Callable[[str], Spelled]] = {
     "digits-0": lambda token: _DIGIT.sub("0", token),
     "digits-#": _digits_to_hashes,
     "hyphens": _hyphens,
+    "spaces": _spaces,
     "apostrophes": _apostrophes,
     "accents": _accents,
 }

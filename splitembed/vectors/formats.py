@@ -22,6 +22,7 @@ from splitembed.vectors.pairs.word_lists import as_word_list
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, refuse_datasets
 from splitembed.vectors.streams.opening import Stream
+from splitembed.vectors.text.read_matrix import is_matrix, read_matrix
 from splitembed.vectors.text.read_text import text_blocks
 from splitembed.vectors.word2vec.read_binary import binary_blocks
 from splitembed.vectors.word_vectors import Block
@@ -122,9 +123,13 @@ def _open_matrix(request: OpenRequest) -> Any:
             if not format.takes_datasets:
                 refuse_datasets(request.options)
             return format.open_matrix(request)
+    # Text has no signature, so it comes last.
+    if request.file is not None and is_matrix(request.stream.head):
+        return read_matrix(request.stream)
     raise VectorFormatError(
         f"{request.path}: found a file that starts with {request.head!r}; expected the matrix of (words, matrix): "
-        ".npy, .npz, .h5 or .safetensors. Pass a file that holds words as well without a list of words."
+        ".npy, .npz, .h5, .safetensors or lines of numbers. Pass a file that holds words as well without a list of "
+        "words."
     )
 
 
@@ -135,7 +140,16 @@ def _open_pickle(request: OpenRequest) -> Opened:
             f"{request.path}: found a pickle, which can run any code when it is loaded; expected vectors. If you trust "
             "its author, pass allow_pickle=True; or load it, and pass the object that it holds."
         )
-    loaded = pickles.load_pickle(os.fspath(request.source))
+    return _open_loaded(request, pickles.load_pickle(os.fspath(request.source)))
+
+
+def _open_npy(request: OpenRequest) -> Opened:
+    """Open the dict or the pair of words and matrix that `numpy.save` has pickled in a .npy file."""
+    array = npy.load_objects(request)
+    return _open_loaded(request, array.item() if array.ndim == 0 else tuple(array))
+
+
+def _open_loaded(request: OpenRequest, loaded: Any) -> Opened:
     inner = OpenRequest(VectorSource(loaded), request.checks, request.stack)
     if inner.holds_bytes:
         raise _unknown_source(loaded)
@@ -163,10 +177,8 @@ def _open_rows(blocks: Callable[[Stream, Layout, ReadChecks], Iterator[Block]]) 
 def _open_fasttext(request: OpenRequest) -> RowStream:
     def open_subwords() -> SubwordVectors:
         options = request.options
-        subwords = SubwordVectors(os.fspath(request.source), member=options.member, dim=options.dim)
         # This reading gives the warnings about the model.
-        subwords.has_warned = True
-        return subwords
+        return SubwordVectors(os.fspath(request.source), member=options.member, dim=options.dim, warns=False)
 
     blocks = fasttext_blocks(request.stream, request.layout, request.checks)
     return RowStream(blocks, open_subwords if request.file is not None else None)
@@ -191,7 +203,7 @@ FORMATS = (
     Format("model2vec", safetensors.recognise_folder, safetensors.open_folder, takes_datasets=True),
     Format("a folder", lambda request: request.folder is not None, _refuse_folder),
     Format("HDF5", hdf5.recognise_hdf5, hdf5.open_hdf5, hdf5.open_hdf5_matrix, takes_datasets=True),
-    Format(".npy", npy.recognise_npy, npy.refuse_npy, npy.open_npy_matrix),
+    Format(".npy", npy.recognise_npy, _open_npy, npy.open_npy_matrix),
     Format(".npz", npz.recognise_npz, npz.open_npz, npz.open_npz_matrix, takes_datasets=True),
     Format(
         "safetensors",

@@ -1,6 +1,7 @@
 r"""Layouts of text, word2vec binary and fastText files, recognised by their first bytes.
 
-    text             word SP number SP ... number LF, once for each row; separated by spaces or tabs; GloVe
+    text             word SP number SP ... number LF, once for each row; separated by spaces or tabs, perhaps several;
+                     GloVe
                      the same after a header "num_rows dim" LF; word2vec text, fastText .vec
     word2vec-binary  a header "num_rows dim" LF, then for each row: word SP dim little-endian float32 (some: float16 or
                      float64), and LF or nothing
@@ -10,14 +11,14 @@ A header is only accepted if the rows agree with it. Sources of the formats: Mik
 `word2vec.c`; Pennington et al., GloVe (2014), `glove.c`; Bojanowski et al., fastText (2017).
 """
 
-import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
 
 from splitembed.errors import VectorFormatError
-from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE
+from splitembed.vectors.decimals import NUMBER
 from splitembed.vectors.fasttext.header import is_fasttext, read_dim
+from splitembed.vectors.first_rows import ROW_END, check_rows, count_numbers, sample_rows
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.read_warnings import BLANK
 from splitembed.vectors.streams.compressions import Head
@@ -28,13 +29,11 @@ AUTO, TEXT_FORMAT, BINARY_FORMAT, FASTTEXT_FORMAT = "auto", "text", "word2vec-bi
 DTYPES_OF_FORMATS = {f"{BINARY_FORMAT}-{dtype}": dtype for dtype in NUM_BYTES}
 # A header with a larger dim is invalid.
 LARGEST_DIM = 1 << 24
-NUM_SAMPLE_ROWS = 100
 
 BOM = b"\xef\xbb\xbf"
-ROW_END = b" \t\r\n"
 HEADER = re.compile(rb"([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*(?:\r?\n|\Z)")
 _BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)*")
-_ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t][^ \t]+")
+_ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t]+[^ \t]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -87,7 +86,9 @@ def _find_layout(stream: Head, checks: ReadChecks, format: str) -> Layout:  # no
     header = HEADER.match(stream.head, start)
     layout = _with_header(stream, checks, header, num_lines + 1, format) if header else None
     layout = layout or _without_header(stream, checks, start, num_lines)
-    _refuse_numbers_apart(stream, layout)
+    if layout.format == TEXT_FORMAT:
+        sample = sample_rows(stream.head[layout.start :], stream.head_is_all)
+        check_rows(sample, layout.dim, layout.num_lines + 1, layout.num_rows is not None, checks)
     return layout
 
 
@@ -113,29 +114,16 @@ def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
     return end, num_lines
 
 
-def _refuse_numbers_apart(stream: Head, layout: Layout) -> None:
-    """Raise an error if numbers are more than one separator apart: all but the last would become part of the words."""
-    sample = _sample(stream.head[layout.start :], stream.head_is_all) if layout.format == TEXT_FORMAT else []
-    # Any other row is an error when it is read.
-    rows = [row for row in sample if _count_numbers(row) == layout.dim]
-    apart = [row for row in rows if _has_numbers_apart(row)]
-    if 2 * len(apart) > len(rows):
-        raise VectorFormatError(
-            f"{stream.path}: found rows such as {apart[0][:60]!r}; expected one space or tab between numbers, and "
-            "nothing else. Convert it (sed -E 's/[ ,;]+/ /g'), or pass (words, matrix)."
-        )
-
-
 def _with_header(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int, format: str) -> Layout | None:  # noqa: A002
     """Return the layout of a file with a header; None if the first line looks like a header and is a row of dim 1."""
     num_rows, dim = int(header[1]), int(header[2])
     rows = stream.head[header.end() :]
-    sample = _sample(rows, stream.head_is_all)
-    votes = [_count_numbers(row) for row in sample]
+    sample = sample_rows(rows, stream.head_is_all)
+    votes = [count_numbers(row) for row in sample]
     found = _most_common(votes)
     if _agrees(dim, votes, checks.dim) or (dim and not num_rows and not rows.strip(ROW_END)):
         return Layout(TEXT_FORMAT, dim, header.end(), line, num_rows)
-    if sample and all(_ID_AND_NUMBER.fullmatch(row) and _count_numbers(row) for row in sample):
+    if sample and all(_ID_AND_NUMBER.fullmatch(row) and count_numbers(row) for row in sample):
         return None
     if found:
         raise checks.error(
@@ -170,7 +158,7 @@ def _dtype(stream: Head, checks: ReadChecks, header: re.Match[bytes], line: int,
 
 
 def _without_header(stream: Head, checks: ReadChecks, start: int, num_lines: int) -> Layout:
-    votes = [_count_numbers(row) for row in _sample(stream.head[start:], stream.head_is_all)]
+    votes = [count_numbers(row) for row in sample_rows(stream.head[start:], stream.head_is_all)]
     dim = _most_common(votes)
     if not dim:
         raise _unknown(stream)
@@ -189,33 +177,6 @@ def _agrees(dim: int, votes: list[int], requested: int | None) -> bool:
         or dim == min(votes)
         or (dim == requested and dim <= min(votes))
     )
-
-
-def _sample(rows: bytes, is_all: bool) -> list[bytes]:
-    """Return the first rows, without their line ends."""
-    lines = rows.split(b"\n")
-    if not is_all:
-        # The last one may be cut.
-        lines.pop()
-    return list(itertools.islice(filter(None, (line.rstrip(ROW_END) for line in lines)), NUM_SAMPLE_ROWS))
-
-
-def _count_numbers(row: bytes) -> int:
-    """Return how many numbers end a row, after a word."""
-    fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
-    return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
-
-
-def _has_numbers_apart(row: bytes) -> bool:
-    """Return whether more spaces or a comma separate another number from the numbers that end a row."""
-    fields = row.translate(TAB_TO_SPACE).split(b" ")[1:]
-    num_numbers = _count_numbers(row)
-    before = fields[: len(fields) - num_numbers]
-    if not num_numbers or not any(before):
-        return False
-    last = next(filter(None, reversed(before)))
-    is_far = not before[-1]
-    return NUMBER.fullmatch(last if is_far else last.rstrip(b",;")) is not None
 
 
 def _most_common(votes: list[int]) -> int:
@@ -239,8 +200,17 @@ def _unknown(stream: Head) -> VectorFormatError:
     foreign = name_foreign(stream.head.removeprefix(BOM), TEXT)
     if foreign:
         return refusal(stream.path, foreign)
-    first = stream.head.split(b"\n", 1)[0]
+    first, *others = stream.head.split(b"\n", 2)[:2]
+    found = "no rows of vectors"
+    if any(map(_ends_with_comma_and_number, (first, *others))):
+        heading = "" if _ends_with_comma_and_number(first) else " with a heading"
+        found = f"comma-separated values{heading}, no rows of vectors"
     return VectorFormatError(
-        f"{stream.path}: found no rows of vectors; it starts with {first[:60]!r}. Expected lines of a word and its "
-        "numbers, separated by single spaces or tabs, or word2vec binary. Convert it, or pass (words, matrix)."
+        f"{stream.path}: found {found}; it starts with {first[:60]!r}. Expected lines of a word and its numbers, "
+        "separated by spaces or tabs, or word2vec binary. Convert it, or load it and pass (words, matrix)."
     )
+
+
+def _ends_with_comma_and_number(line: bytes) -> bool:
+    _, comma, field = line.rstrip(ROW_END).replace(b";", b",").rpartition(b",")
+    return bool(comma) and NUMBER.fullmatch(field.strip(b' "')) is not None

@@ -24,6 +24,8 @@ def read_vectors(
     allow_pickle: bool = False,
     strict: bool = False,
     non_finite: str = "error",
+    skip_bad_lines: bool = False,
+    numbers_are_words: bool = False,
     progress: bool | None = None,
 ) -> WordVectors:
     r"""Read pretrained vectors, or only the rows that a vocabulary can use.
@@ -42,9 +44,10 @@ def read_vectors(
     words, regardless of the vocabulary, and its rows are not copied. Rows that several words share (spaCy) are kept
     once.
 
-    Suspicious content (a wrong header count, duplicate words, words that are not UTF-8, blank lines, replaced values,
-    spaCy keys without a string) gives one VectorFileWarning with the number of each kind. With a vocabulary, only rows
-    that are kept are checked.
+    Suspicious content (a wrong header count, duplicate words, words that are not UTF-8, blank lines, several separators
+    between numbers, words that are all decimal numbers, replaced values, spaCy keys without a string) gives one
+    VectorFileWarning with the number of each kind. With a vocabulary, only rows that are kept are checked; a line of
+    text with too few fields is an error whether it is wanted or not, because its word may have merged with a number.
 
     Args:
         source: one of these, or a `VectorSource`, which holds the options below:
@@ -60,7 +63,8 @@ def read_vectors(
             - (words, matrix). Words: strings or integers in the order of the rows; the path of a file with one word a
               line; or a vocabulary that `read_vocabulary` reads, whose reserved ids (padding, `[UNK]`, OOV slots) and
               pieces that continue a word are left out with their rows. Matrix: `(num_rows, dim)`, an array, an open
-              HDF5 dataset, the path of a .npy, .npz, HDF5 or safetensors file, or a Keras `Embedding`.
+              HDF5 dataset, the path of a .npy, .npz, HDF5 or safetensors file or of a text of numbers, as
+              `numpy.savetxt` writes it, or a Keras `Embedding`.
         vocabulary: the tokens whose rows are wanted; None wants all.
         dim: the numbers in a row: checked, needed if words end in numbers, and used to choose a file in a zip archive;
             None detects it.
@@ -72,6 +76,10 @@ def read_vectors(
         allow_pickle: load a pickle, such as gensim's .kv. It can run any code: trust its author first.
         strict: raise an error instead of each warning.
         non_finite: "error", or "zero" to replace NaN, infinities and values that overflow float32, with a warning.
+        skip_bad_lines: leave out lines of a text that have too few fields or a field that is not a number. One warning
+            counts them and names the first ones. With `strict` they stay an error.
+        numbers_are_words: accept a text whose words are all decimal numbers, such as 0.5, without a warning. It looks
+            like a matrix without words.
         progress: show a bar of bytes read; None shows it if standard error is a terminal.
 
     Returns:
@@ -95,6 +103,8 @@ def read_vectors(
         allow_pickle=allow_pickle,
         strict=strict,
         non_finite=non_finite,
+        skip_bad_lines=skip_bad_lines,
+        numbers_are_words=numbers_are_words,
     )
     checks = checks_of(options, vocabulary)
     with contextlib.ExitStack() as stack:
@@ -142,4 +152,6 @@ def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) ->
         dim=options.dim,
         strict=options.strict,
         non_finite=options.non_finite,
+        skip_bad_lines=options.skip_bad_lines,
+        numbers_are_words=options.numbers_are_words,
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import is_count
 from splitembed.errors import VectorFormatError, VocabularyError
-from splitembed.vectors.read_warnings import DUPLICATE, NOT_UTF8, REPLACED, ReadWarnings
+from splitembed.vectors.read_warnings import DUPLICATE, NOT_UTF8, NUMBERS, REPLACED, SKIPPED, ReadWarnings
 from splitembed.vectors.word_vectors import Block
 from splitembed.words import decode_word, encode_word
 
@@ -32,6 +32,8 @@ class ReadChecks:
         dim: the dim that rows must have; None takes any.
         strict: raise an error instead of each warning.
         non_finite: "error", or "zero" to replace NaN and infinities, which gives a warning.
+        skip_bad_lines: count invalid lines of a text instead of raising an error, unless `strict`.
+        numbers_are_words: accept words that are all decimal numbers.
 
     Raises:
         VectorFormatError: an invalid option.
@@ -42,6 +44,8 @@ class ReadChecks:
     unit = "line"
     # The most rows that the reader can return. A reader sets it before its first block, if it knows.
     most_rows: int | None = None
+    # Whether words that are all decimal numbers are an error without `strict`, too.
+    refuses_numbers_as_words = False
 
     def __init__(
         self,
@@ -51,12 +55,15 @@ class ReadChecks:
         dim: int | None = None,
         strict: bool = False,
         non_finite: str = "error",
+        skip_bad_lines: bool = False,
+        numbers_are_words: bool = False,
     ) -> None:
         if non_finite not in NON_FINITE:
             raise VectorFormatError(f"`non_finite` must be one of {', '.join(NON_FINITE)}. Received: {non_finite!r}.")
         if dim is not None and not is_count(dim, 1):
             raise VectorFormatError(f"`dim` must be an integer, at least 1, or None. Received: {dim!r}.")
         self.source, self.dim, self.non_finite = source, dim, non_finite
+        self.skips_bad_lines, self.numbers_are_words = skip_bad_lines and not strict, numbers_are_words
         self.wanted = None if vocabulary is None else _tokens(vocabulary)
         self.warnings = ReadWarnings(source, strict)
         self._seen: set[str] = set()
@@ -83,6 +90,39 @@ class ReadChecks:
     def error(self, position: int, found: str, expected: str, advice: str) -> VectorFormatError:
         """Return the error for invalid content at a position."""
         return VectorFormatError(f"{self.source}, {self.unit} {position}: found {found}; expected {expected}. {advice}")
+
+    def skip_line(self, line: int, error: VectorFormatError) -> None:
+        """Count an invalid line, if such lines are skipped.
+
+        Raises:
+            VectorFormatError: the given error, if they are not.
+        """
+        if not self.skips_bad_lines:
+            raise error
+        self.warnings.add(SKIPPED, f"line {line}", num_shown=3)
+
+    def check_numbers_as_words(self, line: int, row: bytes, is_certain: bool) -> None:
+        """Count a text whose words are all decimal numbers, as in a matrix without words.
+
+        Args:
+            line: the line number of a row.
+            row: the row.
+            is_certain: whether the rows differ in length, so that they cannot be read.
+
+        Raises:
+            VectorFormatError: such a text is refused.
+        """
+        if self.numbers_are_words:
+            return
+        if is_certain or self.refuses_numbers_as_words or self.warnings.strict:
+            raise self.error(
+                line,
+                f"rows that start with decimal numbers, such as {row[:60]!r}",
+                "a word at the start of each row",
+                "Pass (words, path) to give the words of a matrix. If these numbers are words, set "
+                "`numbers_are_words`.",
+            )
+        self.warnings.add(NUMBERS, f"line {line}", None)
 
     def accept(self, words: list[str], rows: NDArray[Any], positions: Positions) -> Block:
         """Return the rows of the words that were not read before, as finite float32.

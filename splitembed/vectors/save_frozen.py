@@ -41,8 +41,9 @@ def save_frozen(
         source: any source of `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
         progress: as for `read_vectors`.
-        **options: options for reading the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
-            `non_finite`, as for `read_vectors`.
+        **options: options for reading the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict`,
+            `non_finite`, `skip_bad_lines` and `numbers_are_words`, as for `read_vectors`. A text whose words are all
+            decimal numbers is an error without `numbers_are_words`.
 
     Returns:
         The table, opened.
@@ -56,6 +57,8 @@ def save_frozen(
     refuse_foreign(path)
     request, name = with_options(source, **options), _source_name(source)
     checks = checks_of(request)
+    # Nobody reads a warning again once the file is used.
+    checks.refuses_numbers_as_words = True
     with contextlib.ExitStack() as stack:
         opened = open_vectors(OpenRequest(request, checks, stack, progress))
         if shares_rows(opened):

@@ -27,6 +27,8 @@ class VectorSource:
         allow_pickle: load a pickle, which can run any code: trust its author first.
         strict: raise an error instead of each warning.
         non_finite: "error", or "zero" to replace NaN, infinities and values that overflow float32, with a warning.
+        skip_bad_lines: leave out lines of a text that cannot be read, and count them in one warning.
+        numbers_are_words: accept a text whose words are all decimal numbers; it looks like a matrix without words.
     """
 
     source: Any
@@ -37,6 +39,8 @@ class VectorSource:
     allow_pickle: bool = False
     strict: bool = False
     non_finite: str = "error"
+    skip_bad_lines: bool = False
+    numbers_are_words: bool = False
 
 
 def with_options(source: Any, **options: Any) -> VectorSource:

@@ -41,6 +41,12 @@ BINARY = (
     Foreign(rb"Rar!\x1a\x07", "a RAR archive", _UNPACK),
     Foreign(rb"(?=[\s\S]{257}ustar)[^\n]{1,100}\x00", "a tar archive", _UNPACK),
     Foreign(rb"\xff\xfe[\s\S]\x00|\xfe\xff\x00", "UTF-16 text", "Save it as UTF-8."),
+    Foreign(
+        rb"\w+:(token|float)(_seq)?([ \t]+\w+:(token|float)(_seq)?)*[ \t]*\r?\n",
+        "an atomic file of RecBole, whose first line names its columns",
+        "Remove the first line if the columns are an id and its vector (tail -n +2), or load the table, for example "
+        "with pandas.read_csv, and pass (ids, matrix).",
+    ),
     Foreign(rb"SQLite format 3\x00", "an SQLite database (such as a .magnitude file)", _CONVERT),
     Foreign(rb"PAR1[\x00-\x08\x0e-\x1f]", "a Parquet file", _CONVERT),
     Foreign(rb"ARROW1\x00\x00", "an Arrow file", _CONVERT),

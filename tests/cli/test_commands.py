@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from splitembed import SplitTable, build_split
 from splitembed.cli.commands import main
+from splitembed.errors import VectorFileWarning
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +73,23 @@ def test_build_with_fallbacks(folder):
     run(*arguments, "--train-fallbacks")
     assert SplitTable.open("out").lookup([2, 3]).tolist() == [[1.0, 1.5], [3.0, 3.5]]
     assert SplitTable.open("out").trainable_ids.tolist() == [1, 2, 3, 4]
+
+
+def test_spaces_and_a_prefix_are_rules_and_counted(folder):
+    (folder / "vocabulary.txt").write_text("\n[UNK]\nNew York\nThe\n")
+    (folder / "vectors.txt").write_text("/c/en/new_york 1 1.5\n/c/en/the 2 2.5\n")
+    output = run("coverage", "vocabulary.txt", "vectors.txt", "--fallback", "lower+spaces+prefix:/c/en/")
+    assert "  lower+spaces+prefix:/c/en/        2   2  100.0 %" in output.splitlines()
+
+
+def test_lines_that_cannot_be_read_are_skipped_and_words_may_be_numbers(folder):
+    (folder / "vectors.txt").write_text("0.5 1 1.5\nbad\n0.25 2 2.5\n")
+    output = run("convert", "vectors.txt", "v.h5", code=1)
+    assert "line 1: found rows that start with decimal numbers" in output and "set --numbers-are-words." in output
+    output = run("convert", "vectors.txt", "v.h5", "--numbers-are-words", code=1)
+    assert "line 2: found 0 numbers in b'bad'" in output and "set --skip-bad-lines" in output
+    with pytest.warns(VectorFileWarning, match="skipped: 1"):
+        assert "3 rows x 2" in run("convert", "vectors.txt", "v.h5", "--numbers-are-words", "--skip-bad-lines")
 
 
 def test_coverage_lists_the_most_frequent_oov_tokens(folder):

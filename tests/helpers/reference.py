@@ -15,7 +15,8 @@ def parse_text(content: bytes, dim: int) -> dict[str, list[np.float32]]:
         for _ in range(dim):
             cut = max(word.rfind(b" "), word.rfind(b"\t"))
             values.insert(0, np.float32(float(word[cut + 1 :].decode("ascii"))))
-            word = word[:cut]
+            # Several separators before a number are one.
+            word = word[:cut].rstrip(b" \t")
         rows.setdefault(word.decode("utf-8", "surrogateescape"), values)
     return rows
 
@@ -55,7 +56,7 @@ words = st.one_of(
         [b"", b" ", b"\t", b"\r", b"a b", b"a 0.5", b"0.5", b"2 2", b"nan", b"\xc2\xa0", b"\xe2\x80\xa8", b"."]
     ),
 )
-separators = st.sampled_from([b" ", b" ", b" ", b"\t"])
+separators = st.sampled_from([b" ", b" ", b" ", b"\t", b"  ", b"\t "])
 row_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\t\r\n"])
 
 

@@ -44,6 +44,25 @@ def test_joined_rules_try_all_spellings_and_keep_unchanged_tokens():
     assert spell("lower+accents", "cafe") == []
 
 
+def test_a_prefix_is_put_before_the_token():
+    assert spell("prefix:/c/en/", "York") == ["/c/en/York"]
+    assert spell("lower+prefix:/c/en/", "York") == ["/c/en/york"]
+    assert spell("prefix:/c/en/+lower", "York") == ["/c/en/york"]
+    assert spell("prefix:a:b", "c") == ["a:bc"]
+    spellings = ["/c/en/New_York", "/c/en/New-York", "/c/en/NewYork"]
+    assert spell("spaces+prefix:/c/en/", "New York") == spellings
+    # Words without spaces get the prefix, too.
+    assert spell("spaces+prefix:/c/en/", "york") == ["/c/en/york"]
+
+
+@pytest.mark.parametrize("name", ["prefix", "prefix:", "prefix:a+b", "lower:a"])
+def test_a_prefix_that_cannot_be_read_is_refused(name):
+    with pytest.raises(
+        SplitError, match=r"must hold known rules\. Received: .* Expected one of .*spaces.*prefix:TEXT, names"
+    ):
+        read_rules(name)
+
+
 @pytest.mark.parametrize("fallback", ["lower", {"USR": "usr"}, str.lower])
 def test_a_single_fallback_needs_no_list(fallback):
     assert read_rules(fallback)[0].spell("USR") == "usr"

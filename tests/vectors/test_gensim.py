@@ -75,6 +75,18 @@ def test_models_in_memory_and_as_gensim_writes_them(tmp_path, model_type, binary
         read_vectors(model)
 
 
+def test_E8_a_missing_array_is_named(tmp_path):
+    vectors = KeyedVectors(3)
+    vectors.add_vectors(["the", "of"], np.ones((2, 3), np.float32))
+    vectors.save(str(tmp_path / "k.kv"), sep_limit=0)
+    assert read_vectors(tmp_path / "k.kv", allow_pickle=True).words == ["the", "of"]
+    (tmp_path / "k.kv.vectors.npy").unlink()
+    with pytest.raises(
+        VectorFormatError, match=r"k\.kv: found no file .*k\.kv\.vectors\.npy; expected it beside k\.kv"
+    ):
+        read_vectors(tmp_path / "k.kv", allow_pickle=True)
+
+
 # Saved by gensim 0.12 to 4.4, on Python 2 and 3; whole models give their vectors.
 PICKLES = [
     "old_keyedvectors_320.dat",

@@ -114,6 +114,15 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
     assert save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt").vectors.tolist() == [[0, 0, 0]]
 
 
+def test_W1_words_that_are_all_decimal_numbers_are_not_converted(tmp_path):
+    (tmp_path / "v.txt").write_bytes(b"0.1\t0.2\t0.3\n0.4\t0.5\t0.6\n")
+    with pytest.raises(VectorFormatError, match=r"line 1: found rows that start with decimal .*Pass \(words, path\)"):
+        save_frozen(tmp_path / "frozen.h5", tmp_path / "v.txt")
+    assert not (tmp_path / "frozen.h5").exists()
+    assert list(save_frozen(tmp_path / "n.h5", tmp_path / "v.txt", numbers_are_words=True).words) == ["0.1", "0.4", ""]
+    assert save_frozen(tmp_path / "w.h5", (["the", "of"], tmp_path / "v.txt")).dim == 3
+
+
 def test_memory_follows_the_words_and_not_the_rows(tmp_path, monkeypatch):
     # So that a table of 48 MB is large for any number of threads.
     monkeypatch.setattr(compressions, "CHUNK_BYTES", 1 << 18)

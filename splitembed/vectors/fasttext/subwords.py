@@ -46,6 +46,7 @@ class SubwordVectors:
         path: the model, plain, compressed or in a zip archive.
         member: the name of the model inside the archive; None takes the only one.
         dim: the expected dim, which also chooses a file inside the archive; None for any.
+        warns: whether the first reading of rows warns about suspicious content of the model.
 
     Raises:
         VectorFormatError: (a ValueError) the file is not a fastText .bin model, its header is damaged, or it has
@@ -53,12 +54,18 @@ class SubwordVectors:
         OSError: the file cannot be opened.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, member: str | None = None, dim: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        member: str | None = None,
+        dim: int | None = None,
+        warns: bool = True,
+    ) -> None:
         self.path, self._member, self._requested_dim = os.fspath(path), member, dim
         # The working directory may change before `rows`.
         self._absolute_path = os.path.abspath(path)
-        # Warnings about the model are issued once.
-        self.has_warned = False
+        self._warns = warns
         with self._open() as (model, _):
             self.dim = model.header.dim
             self.has_subwords = model.header.has_subwords
@@ -90,9 +97,10 @@ class SubwordVectors:
                     rows = np.empty((len(raw), self.dim), np.float32)
                 rows[start : start + len(means)] = means
                 start += len(means)
-            if not self.has_warned:
+            if self._warns:
                 checks.warnings.emit()
-                self.has_warned = True
+                # Once is enough.
+                self._warns = False
         self._check_finite(rows, words)
         return rows
 

@@ -6,6 +6,7 @@ archive; a compressed one is first unpacked into a temporary file.
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import tokenize
@@ -23,6 +24,8 @@ from splitembed.vectors.open_request import OpenRequest
 
 MAGIC = b"\x93NUMPY"
 _NPY = ".npy"
+# gensim's `save` appends the path of the attribute that it stores apart.
+_GENSIM_ARRAY = re.compile(r"(\.wv|\.trainables)?\.(vectors\w*|syn0\w*|syn1\w*)\.npy$")
 # PKWARE's APPNOTE.TXT, 4.3.7: the name and the extra fields follow, and their lengths end the header.
 _LOCAL_HEADER_BYTES = 30
 _ERRORS = (
@@ -37,12 +40,21 @@ def recognise_npy(request: OpenRequest) -> bool:
     return request.head.startswith(MAGIC)
 
 
-def refuse_npy(request: OpenRequest) -> Any:
-    """Raise the error that says how to pass words with a .npy file.
+def load_objects(request: OpenRequest) -> NDArray[Any]:
+    """Load the Python objects in a .npy file, if the user allows it. An array of numbers holds no words.
 
     Raises:
-        VectorFormatError: always.
+        VectorFormatError: the file is damaged, or holds an array of numbers, or pickles are not allowed.
     """
+    array = map_npy(request.source, request.options.allow_pickle)
+    if array.dtype.hasobject:
+        return array
+    main_file = _GENSIM_ARRAY.sub("", os.path.basename(request.source))
+    if main_file != os.path.basename(request.source):
+        raise VectorFormatError(
+            f"{request.path}: found a NumPy .npy array, which gensim has saved beside {main_file}; expected {main_file}"
+            ", which holds the words. Pass that file with allow_pickle=True, and keep both in one folder."
+        )
     raise VectorFormatError(
         f"{request.path}: found a NumPy .npy array, which holds no words; expected words and their rows. Pass (words, "
         "path), with the words as a list or as the path of a file with one word a line."
@@ -55,6 +67,13 @@ def open_npy_matrix(request: OpenRequest) -> NDArray[Any]:
     Raises:
         VectorFormatError: the file is damaged or cut short, or holds Python objects.
     """
+    # Objects are no matrix, whether they may be loaded or not.
+    if is_pickled(request.source):
+        raise VectorFormatError(
+            f"{request.path}: found an array of Python objects, a pickle; expected the numbers of (words, path). If it "
+            "holds a dict word -> row or (words, matrix), and you trust its author, pass the path alone with "
+            "allow_pickle=True."
+        )
     return map_npy(request.source)
 
 
@@ -77,13 +96,28 @@ def map_npy(path: str | os.PathLike[str], allow_pickle: bool = False) -> NDArray
             with np.errstate(over="ignore"):
                 return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
         except ValueError:
-            if not _is_pickle(path):
+            if not is_pickled(path):
                 raise
         if allow_pickle:
             return np.load(path, allow_pickle=True)  # type: ignore[no-any-return]
     except _ERRORS as error:
         raise _damaged(path, error) from error
     raise _pickled(os.fspath(path))
+
+
+def is_pickled(path: str | os.PathLike[str]) -> bool:
+    """Return whether a .npy file holds Python objects. Nothing is loaded.
+
+    Raises:
+        VectorFormatError: the header is damaged or cut short.
+    """
+    try:
+        with open(path, "rb") as file:
+            version = npy_format.read_magic(file)
+            read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+            return bool(read(file)[2].hasobject)
+    except _ERRORS as error:
+        raise _damaged(path, error) from error
 
 
 class Member(NamedTuple):
@@ -194,13 +228,6 @@ def _start_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
     header = file.read(_LOCAL_HEADER_BYTES)
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     return info.header_offset + _LOCAL_HEADER_BYTES + lengths
-
-
-def _is_pickle(path: str | os.PathLike[str]) -> bool:
-    with open(path, "rb") as file:
-        version = npy_format.read_magic(file)
-        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-        return bool(read(file)[2].hasobject)
 
 
 def _pickled(where: str) -> VectorFormatError:

@@ -35,7 +35,7 @@ def open_npz(request: OpenRequest) -> Pair:
     else:
         words, matrix = (_named(name, members, each) for each in two_names(name, datasets))
     listed = _as_words(name, words.map(request.options.allow_pickle))
-    return Pair(name, listed, check_rows(name, len(listed), matrix.map()))
+    return Pair(name, listed, check_rows(name, len(listed), matrix.map(request.options.allow_pickle)))
 
 
 def open_npz_matrix(request: OpenRequest) -> Any:
@@ -52,7 +52,8 @@ def open_npz_matrix(request: OpenRequest) -> Any:
     """
     dataset, name = request.dataset_name(WORDS_APART), str(request.path)
     members = list_npz(name)
-    return (_matrix(name, members) if dataset is None else _named(name, members, dataset)).map()
+    matrix = _matrix(name, members) if dataset is None else _named(name, members, dataset)
+    return matrix.map(request.options.allow_pickle)
 
 
 def two_names(path: str, datasets: Any) -> tuple[str, str]:

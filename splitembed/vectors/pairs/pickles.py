@@ -54,6 +54,8 @@ def load_pickle(path: str | os.PathLike[str]) -> Any:
         if error.name == "gensim":
             raise
         raise _unloadable(name, error) from error
+    except FileNotFoundError as error:
+        raise (_incomplete if _GENSIM in _head(path) else _unloadable)(name, error) from error
     # Unpickling runs code from the file, which may raise any error.
     except Exception as error:
         raise _unloadable(name, error) from error
@@ -71,6 +73,14 @@ def _head(path: str | os.PathLike[str]) -> bytes:
         head: bytes = file.read(_HEAD_BYTES)
         return head
     return b""
+
+
+def _incomplete(name: str, error: FileNotFoundError) -> VectorFormatError:
+    """Return the error for an array that gensim has saved beside the file and that is missing."""
+    return VectorFormatError(
+        f"{name}: found no file {error.filename}; expected it beside {os.path.basename(name)}, because gensim has "
+        "saved an array in it. Copy both files into one folder, or download it too."
+    )
 
 
 def _unloadable(name: str, error: Exception) -> VectorFormatError:

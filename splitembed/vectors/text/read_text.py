@@ -4,12 +4,14 @@ import functools
 from collections.abc import Generator, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
 from splitembed.vectors.decimals import NUMBER, TAB_TO_SPACE, NotANumberError, parse_decimals
-from splitembed.vectors.layouts import ROW_END, Layout
+from splitembed.vectors.first_rows import ROW_END
+from splitembed.vectors.layouts import Layout
 from splitembed.vectors.read_checks import ReadChecks, decode_words
-from splitembed.vectors.read_warnings import BLANK, MERGED, OPEN_END, ReadWarnings
+from splitembed.vectors.read_warnings import APART, BLANK, MERGED, OPEN_END, ReadWarnings
 from splitembed.vectors.streams.ahead import map_ahead, take_ahead
 from splitembed.vectors.streams.opening import Stream
 from splitembed.vectors.text.lines import Lines
@@ -23,8 +25,9 @@ BATCH_BYTES = 1 << 18
 def text_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[Block]:
     """Read rows from lines: the last dim fields are the numbers, and everything before them is the word.
 
-    Fields are separated by one space or tab each, lines end with LF or CRLF, and separators at their end are ignored.
-    With a vocabulary, lines whose first field cannot start a wanted word are counted but not parsed.
+    Fields are separated by spaces or tabs, lines end with LF or CRLF, and separators at their end are ignored. Several
+    separators before or between the numbers give a warning; those inside a word belong to it. With a vocabulary, lines
+    whose first field cannot start a wanted word are counted, and their fields too, but they are not parsed.
 
     Args:
         stream: the file, positioned at its first byte.
@@ -35,7 +38,7 @@ def text_blocks(stream: Stream, layout: Layout, checks: ReadChecks) -> Iterator[
         At least one block.
 
     Raises:
-        VectorFormatError: a line has too few numbers, or a field that is not a number.
+        VectorFormatError: a line has too few fields, or a field that is not a number, and such lines are not skipped.
     """
     reader = _Reader(Lines(stream, layout, checks), layout, checks, stream.is_sealed)
     yield from reader.chosen_rows() if checks.wanted is not None else reader.all_rows()
@@ -57,7 +60,7 @@ class _Reader:
         parse = functools.partial(parse_plain_lines, dim=self._layout.dim)
         for chunk, plain in map_ahead(parse, self._lines.chunks()):
             if plain is None:
-                yield from self._cut(chunk)
+                yield from self._add(self._lines.cut(chunk))
                 yield self._batch.take()
             else:
                 first = self._lines.skip(len(plain.words))
@@ -68,11 +71,11 @@ class _Reader:
     def chosen_rows(self) -> Iterator[Block]:
         """Read the rows of the wanted words."""
         for chunk in take_ahead(self._lines.chunks()):
-            yield from self._cut(chunk)
+            yield from self._add(self._lines.cut(chunk))
         yield self._batch.take()
 
-    def _cut(self, chunk: bytes) -> Iterator[Block]:
-        for number, line in self._lines.cut(chunk):
+    def _add(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[Block]:
+        for number, line in lines:
             row = line.rstrip(ROW_END)
             if not row:
                 self._blank.add(number)
@@ -106,8 +109,12 @@ class _Batch:
         self.num_bytes = 0
 
     def add(self, line: int, row: bytes) -> None:
-        """Add a line without its end, if its word is wanted."""
-        word, numbers = self._split(line, row)
+        """Add a line without its end, if its word is wanted and it has enough fields."""
+        try:
+            word, numbers = self._split(line, row)
+        except VectorFormatError as error:
+            self._checks.skip_line(line, error)
+            return
         if self._wanted is None or word in self._wanted:
             self._words.append(word)
             self._numbers.append(numbers)
@@ -119,28 +126,69 @@ class _Batch:
         num_spaces = spaced.count(b" ")
         if num_spaces < self._dim:
             raise self._error(line, f"{num_spaces} numbers in {_shorten(row)}")
+        if num_spaces > self._dim and b"  " in spaced:
+            return self._split_apart(line, row, spaced)
         end = spaced.find(b" ") if num_spaces == self._dim else len(spaced.rsplit(b" ", self._dim)[0])
         if num_spaces >= 2 * self._dim and _holds_row(spaced[:end], self._dim):
             self._checks.warnings.add(MERGED, f"line {line}")
         return row[:end], row[end + 1 :]
 
+    def _split_apart(self, line: int, row: bytes, spaced: bytes) -> tuple[bytes, bytes]:
+        """Split a line with several separators in a row."""
+        fields = list(filter(None, spaced.split(b" ")))
+        num_others = len(fields) - self._dim
+        # The word is empty in a line that starts with a separator.
+        if num_others < (not spaced.startswith(b" ")):
+            raise self._error(line, f"{len(fields) - 1} numbers in {_shorten(row)}")
+        end = 0
+        for field in fields[:num_others]:
+            end = spaced.index(field, end) + len(field)
+        if b"  " in spaced[end:]:
+            self._checks.warnings.add(APART, f"line {line}")
+        return row[:end], b" ".join(fields[num_others:])
+
     def take(self) -> Block:
         """Parse the rows, and clear the batch."""
-        words, lines, numbers = decode_words(self._words), self._lines, self._numbers
-        self._clear()
-        if not words:
-            return Block([], np.zeros((0, self._dim), np.float32))
         try:
-            values = parse_decimals(b" ".join(numbers))
-        except NotANumberError as error:
-            row, column = divmod(error.index, self._dim)
-            found = f"{_shorten(error.field)} as number {column + 1} in the row of {words[row]!r}"
-            raise self._error(lines[row], found) from None
-        return self._checks.accept(words, values.reshape(-1, self._dim), lines)
+            values = self._parse()
+        except NotANumberError:
+            self._drop_invalid()
+            values = self._parse()
+        words, lines = decode_words(self._words), self._lines
+        self._clear()
+        return self._checks.accept(words, values, lines) if words else Block([], values.astype(np.float32))
+
+    def _parse(self) -> NDArray[np.float64]:
+        values = parse_decimals(b" ".join(self._numbers)) if self._numbers else np.zeros(0)
+        return values.reshape(-1, self._dim)
+
+    def _drop_invalid(self) -> None:
+        """Drop the rows with fields that are not numbers.
+
+        Raises:
+            VectorFormatError: such lines are not skipped.
+        """
+        kept = [index for index in range(len(self._lines)) if self._is_valid(index)]
+        self._words = [self._words[index] for index in kept]
+        self._numbers = [self._numbers[index] for index in kept]
+        self._lines = [self._lines[index] for index in kept]
+
+    def _is_valid(self, index: int) -> bool:
+        fields = self._numbers[index].translate(TAB_TO_SPACE).split(b" ")
+        column = next((column for column, field in enumerate(fields) if not NUMBER.fullmatch(field)), None)
+        if column is None:
+            return True
+        line, word = self._lines[index], decode_words([self._words[index]])[0]
+        found = f"{_shorten(fields[column])} as number {column + 1} in the row of {word!r}"
+        self._checks.skip_line(line, self._error(line, found))
+        return False
 
     def _error(self, line: int, found: str) -> VectorFormatError:
         return self._checks.error(
-            line, found, f"a word and {self._dim} numbers", "Fix or remove that line, or download the file again."
+            line,
+            found,
+            f"a word and {self._dim} numbers",
+            "Fix or remove that line, download the file again, or set `skip_bad_lines` to leave out such lines.",
         )
 
 

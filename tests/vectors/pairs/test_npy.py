@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from splitembed.errors import VectorFormatError
+from splitembed.vectors import read_vectors
 from splitembed.vectors.pairs.npy import is_npz, list_npz, map_npy
+from tests.helpers.reference import table_of
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 LAYOUTS = {
@@ -74,6 +76,58 @@ def test_python_objects_are_only_loaded_with_allow_pickle(tmp_path):
     np.savez(tmp_path / "b.npz", words)
     assert map_npy(tmp_path / "b.npy", allow_pickle=True).tolist() == ["the", "of"]
     assert list_npz(tmp_path / "b.npz")[0].map(allow_pickle=True).tolist() == ["the", "of"]
+
+
+@pytest.mark.parametrize("content", [{"the": [1, 2], "of": [3, 4]}, (["the", "of"], [[1, 2], [3, 4]])])
+def test_E7_a_dict_or_pair_in_a_npy_is_read_when_allowed(tmp_path, content):
+    path = tmp_path / "d.npy"
+    array = np.empty(2, object)
+    array[:] = content if isinstance(content, tuple) else None
+    np.save(path, content if isinstance(content, dict) else array, allow_pickle=True)
+    with pytest.raises(VectorFormatError, match=r"d\.npy: found an array of Python objects.*pass allow_pickle=True"):
+        read_vectors(path)
+    assert table_of(read_vectors(path, allow_pickle=True)) == {"the": [1, 2], "of": [3, 4]}
+    # With words beside it, no option helps: the advice is the same with and without it.
+    for allow_pickle in (False, True):
+        with pytest.raises(
+            VectorFormatError, match=r"expected the numbers of \(words, path\).*pass the path alone with"
+        ):
+            read_vectors((["the", "of"], path), allow_pickle=allow_pickle)
+
+
+@pytest.mark.parametrize("content", [["the"], "the", None, ["a", "b", "c"]])
+def test_other_objects_in_a_npy_are_not_a_source(tmp_path, content):
+    np.save(tmp_path / "d.npy", np.array(content, object), allow_pickle=True)
+    with pytest.raises(VectorFormatError, match=r"`source` must be .* Received: "):
+        read_vectors(tmp_path / "d.npy", allow_pickle=True)
+
+
+def test_a_matrix_of_objects_in_an_npz_leads_to_no_circle(tmp_path):
+    np.savez(tmp_path / "v.npz", words=["the"], matrix=np.array([[1, 2]], object))
+    options = {"datasets": ("words", "matrix")}
+    with pytest.raises(VectorFormatError, match="pass allow_pickle=True"):
+        read_vectors(tmp_path / "v.npz", **options)
+    with pytest.raises(VectorFormatError, match=r"found dtype object; expected real numbers.*astype\(float\)"):
+        read_vectors(tmp_path / "v.npz", allow_pickle=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "main_file"),
+    [
+        ("k.kv.vectors.npy", "k.kv"),
+        ("m.model.wv.vectors.npy", "m.model"),
+        ("m.model.wv.vectors_ngrams.npy", "m.model"),
+        ("m.model.syn1neg.npy", "m.model"),
+    ],
+)
+def test_E8_an_array_that_gensim_saved_names_its_file(tmp_path, name, main_file):
+    np.save(tmp_path / name, MATRIX)
+    message = (
+        rf"found a NumPy \.npy array, which gensim has saved beside {main_file}; .*Pass that file with allow_pickle"
+    )
+    with pytest.raises(VectorFormatError, match=message):
+        read_vectors(tmp_path / name)
+    assert read_vectors((["a", "b", "c", "d"], tmp_path / name)).dim == 3
 
 
 @pytest.mark.parametrize("length", range(0, 176, 11))

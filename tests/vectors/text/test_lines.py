@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from splitembed.errors import VectorFormatError
 from splitembed.vectors import read_vectors
 from tests.helpers.reference import table_of
 
@@ -45,13 +46,25 @@ FIRST_FIELDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted", [*FIRST_FIELDS, "", "abcdefgh x", "x y", " "])
+@pytest.mark.parametrize("wanted", [*FIRST_FIELDS, "", "abcdefgh x", "x y"])
 def test_exactly_the_wanted_lines_are_found(write, wanted):
-    words = [*FIRST_FIELDS, "", "abcdefgh x", "x y", "x z", " ", "b", "abcdefghj"]
+    words = [*FIRST_FIELDS, "", "abcdefgh x", "x y", "x z", "b", "abcdefghj"]
     content = "".join(f"{word} {number} 0.5\n" for number, word in enumerate(words))
     for separator in (" ", "\t"):
         path = write(content.replace(" 0.5", separator + "0.5").encode())
         assert table_of(read_vectors(path, [wanted], dim=2)) == {wanted: [words.index(wanted), 0.5]}
+
+
+@pytest.mark.parametrize("dim", [2, 256, 300])
+@pytest.mark.parametrize("end", [b"\n", b" \n", b"\r\n", b"\t\r\n"])
+def test_a_word_merged_with_its_number_is_found_among_other_lines(write, dim, end):
+    lines = [b"w%d" % number + b" 0.5" * dim for number in range(2000)]
+    # A word with a space hides it in the number of separators.
+    lines[1000:1002] = [b"New York" + b" 0.5" * dim, b"w1001" + b"0.5" + b" 0.5" * (dim - 1)]
+    with pytest.raises(VectorFormatError, match=f"line 1002: found {dim - 1} numbers in b'w10010.5 0.5"):
+        read_vectors(write(end.join(lines) + end), ["w3"], dim=dim)
+    del lines[1001]
+    assert read_vectors(write(end.join(lines) + end), ["w3"], dim=dim).words == ["w3"]
 
 
 def test_words_that_cannot_be_encoded_match_nothing(write):

@@ -1,5 +1,6 @@
 """word2vec binary: records in any chunks, words of any bytes, and damage named by its byte."""
 
+import gzip
 import warnings
 from unittest import mock
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from splitembed.errors import VectorFileWarning, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
+from splitembed.vectors.layouts import LARGEST_DIM
 from splitembed.vectors.streams import compressions
 from tests.helpers.reference import f, same_table, table_of
 
@@ -84,6 +86,27 @@ def test_a_damaged_header_allocates_nothing(write, dim):
     path = write(b"1 %d\n" % dim + records(b"", **TABLE))
     with pytest.raises(VectorFormatError, match=rf"byte 0: found dim {dim} in the header, {4 * dim} bytes a row"):
         read_vectors(path)
+
+
+def test_a_row_may_have_as_many_bytes_as_follow_the_header_and_no_more(write):
+    content = b"the " + bytes(24)
+    # 28 bytes follow the header: 7 numbers would leave none for the word.
+    with pytest.raises(VectorFormatError, match="byte 4: found 28 bytes of a record at the end"):
+        read_vectors(write(b"1 7\n" + content), format="word2vec-binary-float32")
+    with pytest.raises(
+        VectorFormatError, match="byte 0: found dim 8 in the header, 32 bytes a row; expected rows of 1 to 28"
+    ):
+        read_vectors(write(b"1 8\n" + content), format="word2vec-binary-float32")
+
+
+@pytest.mark.parametrize("dim", [LARGEST_DIM, LARGEST_DIM + 1])
+def test_the_largest_dim_of_a_file_of_unknown_size(write, monkeypatch, dim):
+    monkeypatch.setattr(compressions, "HEAD_BYTES", 64)
+    monkeypatch.setattr(compressions, "LONG_HEAD_BYTES", 64)
+    path = write(gzip.compress(b"1 %d\nthe " % dim + bytes(1000)))
+    message = {LARGEST_DIM: "bytes of a record at the end", LARGEST_DIM + 1: "byte 0: found dim 16777217 in the header"}
+    with pytest.raises(VectorFormatError, match=message[dim]):
+        read_vectors(path, format="word2vec-binary-float32")
 
 
 def test_a_row_longer_than_the_file(write):
