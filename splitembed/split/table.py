@@ -56,9 +56,17 @@ class SplitTable:
         table: the opened frozen.h5 that holds the rows of `frozen`; `save` then writes the trainable table alone.
         coverage: the report on matching, where the split was built from pretrained vectors.
 
+    Attributes:
+        id_mapping: of a split that `shrink` returned, int64: the new id of each old one, or -1; else None.
+        vector_change: of a split that `with_frozen` returned, the tokens that the new vectors lack, and those that only
+            they have; else None.
+
     Raises:
         SplitError: shapes, dtypes or rows that do not match.
     """
+
+    id_mapping: NDArray[np.int64] | None = None
+    vector_change: VectorChange | None = None
 
     def __init__(
         self,
@@ -484,9 +492,10 @@ class SplitTable:
         >>> SplitTable.from_arrays([[0.0], [1.0], [2.0]], [2, ~1], [[3.0], [4.0]]).compact()
         SplitTable(num_tokens=2, dim=1, num_frozen=1, num_trainable=1)
 
-        The frozen rows in use are copied in their precision.
+        The frozen rows in use are copied in their precision. No id changes, so that `id_mapping` is kept.
         """
-        return thaw_freeze.compact(self)
+        split = thaw_freeze.compact(self)
+        return split if split is self else split._with_report(id_mapping=self.id_mapping)
 
     def grow(
         self,
@@ -538,12 +547,12 @@ class SplitTable:
             seed=seed,
         )
 
-    def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> tuple["SplitTable", NDArray[np.int64]]:
-        """Return the split without some tokens, and the new id of each old one.
+    def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> "SplitTable":
+        """Return the split without some tokens; its `id_mapping` is the new id of each old one, or -1.
 
         >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], [2], vocabulary=["the", "usr", "of"])
-        >>> smaller, new_ids = split.shrink(["usr"])
-        >>> list(smaller.vocabulary), new_ids.tolist()
+        >>> smaller = split.shrink(["usr"])
+        >>> list(smaller.vocabulary), smaller.id_mapping.tolist()
         (['the', 'of'], [0, -1, 1])
 
         The others keep their order and their rows. Unused trainable rows are dropped. The frozen table stays mapped
@@ -554,14 +563,12 @@ class SplitTable:
             tokens: tokens, ids or a boolean mask `(num_tokens,)`.
             drop_reserved: whether the padding id and `[UNK]` may be dropped.
 
-        Returns:
-            The split; and int64 `(num_tokens,)`, the new id of each old one, or -1.
-
         Raises:
             SplitError: the padding id or `[UNK]` is named without `drop_reserved`, or no token remains.
             TokenIdError, UnknownTokenError: as `ids` raises them.
         """
-        return thaw_freeze.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
+        split, new_ids = thaw_freeze.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
+        return split._with_report(id_mapping=new_ids)
 
     def with_frozen(
         self,
@@ -571,12 +578,12 @@ class SplitTable:
         newly_found: str = "keep",
         fallbacks: Any = (),
         vocabulary: Any = None,
-    ) -> tuple["SplitTable", VectorChange]:
-        """Return the split with other pretrained vectors as its frozen rows, and a report of what changed.
+    ) -> "SplitTable":
+        """Return the split with other pretrained vectors as its frozen rows; `vector_change` reports what changed.
 
         >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], ["usr"], vocabulary=["the", "usr", "of"])
-        >>> other, change = split.with_frozen({"the": [5.0]})
-        >>> other.combine().tolist(), change.missing
+        >>> other = split.with_frozen({"the": [5.0]})
+        >>> other.combine().tolist(), other.vector_change.missing
         ([[5.0], [1.0], [2.0]], ('of',))
 
         Trainable rows are unchanged. The new frozen rows are those that `build_split` would make: a frozen.h5 is
@@ -593,17 +600,21 @@ class SplitTable:
             vocabulary: the vocabulary, as for `read_vocabulary`, where it tells more about the tokens than their names:
                 how a tokenizer's tokens are spelled in files of vectors, or which ids are reserved.
 
-        Returns:
-            The split; and the `VectorChange`, which names the tokens.
-
         Raises:
             VocabularyError, VectorFormatError: a vocabulary or vectors that cannot be read, or vectors of another dim.
             SplitError: missing tokens under "error", a shared table without a zero row for padding, or another
                 vocabulary than that of the split.
         """
-        return with_frozen(
+        split, change = with_frozen(
             self, source, missing=missing, newly_found=newly_found, fallbacks=fallbacks, vocabulary=vocabulary
         )
+        return split._with_report(vector_change=change)
+
+    def _with_report(self, **report: Any) -> "SplitTable":
+        """Return the split with attributes that report on an operation."""
+        split = copy.copy(self)
+        vars(split).update(report)
+        return split
 
     def __repr__(self) -> str:
         sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")
