@@ -12,6 +12,7 @@ import numpy as np
 from splitembed.errors import SplitError
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.models.find_embedding import find_split
+from splitembed.models.stale_lookups import warn_of_stale_lookups
 from splitembed.models.swap_layer import build_like, swap_layer
 from splitembed.optimizers.optimizer_state import Rows, RowSource
 from splitembed.split.table import SplitTable, split_of
@@ -52,6 +53,10 @@ def replace_split(
     Returns:
         The model: the same object, in which the same layer is on the new split.
 
+    Warns:
+        VocabularyWarning: a lookup layer in the model, or the one that the split was built from, still has the old
+            vocabulary.
+
     Raises:
         SplitError: the model has no such layer; the new split has another dim; its trained rows are not those that the
             layer has now; another layer was built for the old number of tokens; or a model in `also` does not hold the
@@ -72,6 +77,7 @@ def replace_split(
             f"`new_reverse_split` too, made likewise of layer.reverse_embedding.to_split()."
         )
     rows = [_rows(each, split, new_ids) for each, split in zip(layers, splits, strict=True)]
+    warn_of_stale_lookups((model, *also), old.to_split(), new_split)
     new = old.on_split(*splits)
     if not old.built:
         return swap_layer(model, old, new, {}, also)

@@ -11,6 +11,7 @@ from splitembed.errors import SplitError
 from splitembed.split.protocol import Remap, Rows
 from splitembed.tables.storage import STORAGES, storage_named, storage_of
 from splitembed.vocabulary import check_ids
+from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words
 
 
@@ -103,7 +104,7 @@ def checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Wor
         raise SplitError(
             f"`vocabulary` must have one token for each id. Received: {len(vocabulary)} tokens, {num_tokens} ids."
         )
-    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(vocabulary)
+    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(as_text(vocabulary))
 
 
 def checked_padding(padding: int | None, remap: Remap, frozen: NDArray[Any]) -> int | None:

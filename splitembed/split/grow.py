@@ -14,6 +14,7 @@ from splitembed.errors import NoMatchWarning, SplitError, shortened
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.matching.match import Candidates, find_candidates
 from splitembed.split.frozen_rows import joined, own_rows
+from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.protocol import Ids, Mask, Remap, Rows, Split
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.source import with_options
@@ -93,10 +94,9 @@ def own_vectors(split: Split) -> WordVectors:
 
 
 def _has_word(split: Split) -> Mask:
-    """Return a mask `(num_tokens,)` of the frozen ids other than padding."""
+    """Return a mask `(num_tokens,)` of the frozen ids other than padding and ids without a token."""
     has_word: Mask = split.remap >= 0
-    if split.padding is not None:
-        has_word[split.padding] = False
+    has_word[zero_ids(split.padding, gap_ids(split))] = False
     return has_word
 
 

@@ -21,6 +21,8 @@ from splitembed.split.grow import grow
 from splitembed.split.new_vectors import VectorChange, with_frozen
 from splitembed.tables.storage import Storage, storage_of
 from splitembed.vocabulary import resolve_ids
+from splitembed.vocabulary.keras_layers import update_layer
+from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words, first_indices
 
 # Cached properties, each with the part of a split that it is computed from.
@@ -60,6 +62,8 @@ class SplitTable:
         id_mapping: of a split that `shrink` returned, int64: the new id of each old one, or -1; else None.
         vector_change: of a split that `with_frozen` returned, the tokens that the new vectors lack, and those that only
             they have; else None.
+        lookup_layer: the Keras lookup layer from which `build_split` read the vocabulary, so that `replace_split` can
+            warn where it was not updated; else None. It is neither saved nor pickled.
 
     Raises:
         SplitError: shapes, dtypes or rows that do not match.
@@ -67,6 +71,7 @@ class SplitTable:
 
     id_mapping: NDArray[np.int64] | None = None
     vector_change: VectorChange | None = None
+    lookup_layer: Any = None
 
     def __init__(
         self,
@@ -132,7 +137,7 @@ class SplitTable:
             UnknownTokenError: a token outside the vocabulary.
         """
         rows = checks.as_float32("matrix", matrix)
-        index = None if vocabulary is None else first_indices(vocabulary)
+        index = None if vocabulary is None else first_indices(as_text(vocabulary))
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
@@ -354,8 +359,7 @@ class SplitTable:
         Args:
             keep_table: whether the frozen table stays referenced, so that only the trainable one can be deleted.
         """
-        split = copy.copy(self)
-        split._vocabulary = files.in_memory(self._vocabulary)
+        split = self._with(_vocabulary=files.in_memory(self._vocabulary))
         if self.table is not None and not keep_table:
             split.table = files.without_path(self.table)
         return split
@@ -375,8 +379,7 @@ class SplitTable:
             raise FingerprintError(
                 f"Splits can share only equal frozen rows. Received: {self.fingerprint} and {other.fingerprint}."
             )
-        split = copy.copy(self)
-        split._frozen, split.scale = other._frozen, other.scale
+        split = self._with(_frozen=other._frozen, scale=other.scale)
         if self.table is not None:
             mapped = other.table is not None and other.table.mapped
             split.table = dataclasses.replace(self.table, vectors=split.frozen, scale=split.scale, mapped=mapped)
@@ -394,9 +397,7 @@ class SplitTable:
         rows = checks.checked_trainable(trainable, self.dim)
         if len(rows) != self.num_trainable:
             raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
-        split = copy.copy(self)
-        split._trainable = checks.protected(rows, trainable)
-        return split
+        return self._with(_trainable=checks.protected(rows, trainable))
 
     def with_frozen_dtype(self, dtype: str) -> "SplitTable":
         """Return the split with its frozen rows stored in another precision; they are widened when they are read.
@@ -442,7 +443,7 @@ class SplitTable:
             whole |= {"scale": self.scale, "frozen_dtype": self.frozen_dtype, "table": self.table}
         split = type(self)(**(whole | parts))
         cached = {name: vars(self)[name] for name, part in _CACHED.items() if name in vars(self) and part not in parts}
-        vars(split).update(cached)
+        vars(split).update(cached, lookup_layer=self.lookup_layer)
         return split
 
     def thaw(self, tokens: Any) -> "SplitTable":
@@ -495,7 +496,7 @@ class SplitTable:
         The frozen rows in use are copied in their precision. No id changes, so that `id_mapping` is kept.
         """
         split = thaw_freeze.compact(self)
-        return split if split is self else split._with_report(id_mapping=self.id_mapping)
+        return split if split is self else split._with(id_mapping=self.id_mapping)
 
     def grow(
         self,
@@ -516,7 +517,7 @@ class SplitTable:
         (SplitTable(num_tokens=4, dim=1, num_frozen=2, num_trainable=2), ['the', 'usr', 'of', 'zzz'],
          [[0.0], [1.0], [2.0], [0.0]])
 
-        Old ids keep their rows; make the lookup layer of the new ids from `vocabulary`. Rows of the split's own frozen
+        Old ids keep their rows; `update_lookup` brings the lookup layer to the new ids. Rows of the split's own frozen
         table are shared. Rows from another source need a new frozen table, as `freeze` makes one, in the present
         precision; to keep sharing a table, pass `trainable_tokens=tokens`.
 
@@ -530,7 +531,7 @@ class SplitTable:
             fallbacks: other spellings to try, as for `build_split`.
             oov_initializer: initial values of rows without a vector, as for `build_split`.
             existing: "error", or "skip" to leave out tokens that the split already has.
-            seed: of the initializer.
+            seed: of the initializer; None follows `keras.utils.set_random_seed`.
 
         Raises:
             VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or vectors of another dim.
@@ -568,7 +569,7 @@ class SplitTable:
             TokenIdError, UnknownTokenError: as `ids` raises them.
         """
         split, new_ids = thaw_freeze.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
-        return split._with_report(id_mapping=new_ids)
+        return split._with(id_mapping=new_ids)
 
     def with_frozen(
         self,
@@ -608,13 +609,42 @@ class SplitTable:
         split, change = with_frozen(
             self, source, missing=missing, newly_found=newly_found, fallbacks=fallbacks, vocabulary=vocabulary
         )
-        return split._with_report(vector_change=change)
+        return split._with(vector_change=change)
 
-    def _with_report(self, **report: Any) -> "SplitTable":
-        """Return the split with attributes that report on an operation."""
+    def update_lookup(self, layer: Any) -> None:
+        """Set the vocabulary of a Keras lookup layer to that of the split, so that it returns the ids of new tokens.
+
+        ```python
+        split = layer.to_split().grow(["meh"])
+        split.update_lookup(vectorize)
+        splitembed.replace_split(model, layer, split)
+        ```
+
+        Call it before `replace_split`, which compiles the model again: a compiled function, and a `tf.data.Dataset`
+        that maps the layer, keep the vocabulary of their first call.
+
+        Args:
+            layer: a `StringLookup`, `IntegerLookup` or `TextVectorization`. It keeps its mask and OOV tokens, which
+                must be the first tokens of the split.
+
+        Raises:
+            SplitError: the ids of the split have no strings.
+            VocabularyError: the layer maps ids to tokens, has other mask or OOV tokens or a too small `max_tokens`,
+                cannot hold a token, or is a `TextVectorization` that was made with `vocabulary=`, which Keras would
+                save in place of the new vocabulary.
+        """
+        if self._vocabulary is None:
+            raise SplitError("A lookup layer needs tokens, and the ids of this split have no strings.")
+        update_layer(layer, list(self._vocabulary))
+
+    def _with(self, **attributes: Any) -> "SplitTable":
+        """Return a copy with other attributes."""
         split = copy.copy(self)
-        vars(split).update(report)
+        vars(split).update({"lookup_layer": self.lookup_layer, **attributes})
         return split
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lookup_layer"}
 
     def __repr__(self) -> str:
         sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")

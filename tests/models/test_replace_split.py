@@ -236,6 +236,8 @@ def test_invalid_splits_and_layers_are_refused():
         replace_split(model, "word", split_of())
     with pytest.raises(SplitError, match="`new_split` has dim 2; the layer 'words' has 4"):
         replace_split(model, "words", SplitTable.from_matrix([[0.0, 1.0]], [0]))
+    with pytest.raises(SplitError, match=r"`new_split` must be a SplitTable, or a layer .* \(of type tuple\)"):
+        replace_split(model, "words", (split_of(), None))
 
 
 class Holder(keras.layers.Layer):
