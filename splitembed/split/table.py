@@ -22,6 +22,7 @@ from splitembed.split.new_vectors import VectorChange, with_frozen
 from splitembed.tables.storage import Storage, storage_of
 from splitembed.vocabulary import resolve_ids
 from splitembed.vocabulary.keras_layers import update_layer
+from splitembed.vocabulary.labels import align_rows
 from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words, first_indices
 
@@ -126,7 +127,8 @@ class SplitTable:
         ([[0.0], [2.0]], [[1.0]], [0, -1, 1])
 
         Args:
-            matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order.
+            matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order. The rows of a pandas
+                DataFrame are found by its index: the tokens, or without a `vocabulary` the ids.
             trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)`.
             vocabulary: the tokens in id order, or None.
             padding: the id whose row is zero and frozen, or None.
@@ -135,9 +137,11 @@ class SplitTable:
             SplitError: the matrix is not two-dimensional, or the row of the padding id would train or is not zero.
             TokenIdError: an id outside the matrix.
             UnknownTokenError: a token outside the vocabulary.
+            VocabularyError: the index of a DataFrame has missing, duplicate or other labels.
         """
-        rows = checks.as_float32("matrix", matrix)
-        index = None if vocabulary is None else first_indices(as_text(vocabulary))
+        tokens = None if vocabulary is None else as_text(vocabulary)
+        rows = checks.as_float32("matrix", align_rows("matrix", matrix, tokens))
+        index = None if tokens is None else first_indices(tokens)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
