@@ -57,6 +57,16 @@ def test_gaps_stay_through_changes_and_files(padding, dtype, tmp_path):
         assert not other.lookup(gaps).any() and other.lookup([0]).tolist() == [[5.0, 6.0]]
 
 
+@pytest.mark.parametrize("padding", [None, 4])
+def test_new_gaps_share_the_zero_row(padding):
+    split = gapped(padding)
+    more = SimpleNamespace(token2id={**GAPPED.token2id, "a2": 6, "z": 9})
+    grown = split.grow(more, {"a2": [7.0, 8.0]}, existing="skip", oov_initializer="zeros")
+    assert grown.num_tokens == 10 and grown.trainable_ids.tolist() == [5, 9]
+    assert gap_ids(grown).tolist() == [*gap_ids(split).tolist(), 7, 8] and grown.lookup([6]).tolist() == [[7.0, 8.0]]
+    assert grown.num_frozen == split.num_frozen + 1
+
+
 def test_a_shared_table_without_a_zero_row_is_refused(tmp_path):
     SplitTable.from_matrix([[1.0, 2.0]], [], vocabulary=["a"]).save_frozen(tmp_path / "frozen.h5")
     with pytest.raises(SplitError, match="no zero row for the padding id or ids without a token.*save_frozen"):
