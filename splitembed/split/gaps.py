@@ -20,7 +20,8 @@ def gap_ids(split: Split) -> Ids:
     ids = np.fromiter(named, np.int64)
     ids = ids[(split.remap[ids] >= 0) & (ids != split.padding)]
     rows, number = np.unique(split.remap[ids], return_inverse=True)
-    return ids[~split.frozen[rows].any(axis=1)[number]]
+    gaps: Ids = ids[~split.frozen[rows].any(axis=1)[number]]
+    return gaps
 
 
 def zero_ids(padding: int | None, gaps: Ids) -> Ids:
