@@ -12,6 +12,7 @@ SplitEmbedError
 
 VectorFileWarning     (UserWarning)   suspicious content of a file of vectors, one warning for each kind
 NoMatchWarning        (UserWarning)   a vocabulary of which few tokens have a pretrained vector
+VocabularyWarning     (UserWarning)   token ids that do not fit the vocabulary: a stale lookup layer, many gaps
 """
 
 import importlib
@@ -70,6 +71,10 @@ class VectorFileWarning(UserWarning):
 
 class NoMatchWarning(UserWarning):
     """A vocabulary of which few tokens have a pretrained vector: a wrong file, or another spelling."""
+
+
+class VocabularyWarning(UserWarning):
+    """Token ids that do not fit the vocabulary: a lookup layer with an old vocabulary, or many ids without a token."""
 
 
 def shortened(items: Sequence[Any], limit: int = 3, show: Callable[[Any], str] = repr) -> str:

@@ -60,6 +60,7 @@ def measure_coverage(
     return CoverageReport(
         num_tokens=len(ordinary),
         num_matched=int(np.count_nonzero(rule >= 0)),
+        num_gaps=len(vocabulary.gaps),
         running_tokens=_sum(weights, ordinary),
         running_matched=_sum(weights, rule >= 0),
         oov=_most_frequent(vocabulary, ordinary[rule[ordinary] < 0], weights, top),

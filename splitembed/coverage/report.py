@@ -54,6 +54,7 @@ class CoverageReport:
             requested.
         sizes: rows and bytes of the tables, if they are known.
         curve: coverage among the most frequent tokens, at ranks spaced evenly on a log scale; None without counts.
+        num_gaps: number of ids without a token, which share one zero row.
     """
 
     num_tokens: int
@@ -65,6 +66,7 @@ class CoverageReport:
     suggestions: tuple[Suggestion | None, ...] | None = None
     sizes: TableSizes | None = None
     curve: tuple[RankPoint, ...] | None = None
+    num_gaps: int = 0
 
     @property
     def num_oov_types(self) -> int:
@@ -97,7 +99,8 @@ class CoverageReport:
         if self.suggestions is not None:
             lines[head:] = map(_with_suggestion, lines[head:], self.suggestions)
         sizes = [] if self.sizes is None else aligned(size_rows(self.sizes))
-        return "\n".join([*lines[:head], *sizes, *self._oov_title(), *lines[head:]])
+        gaps = [f"ids without a token: {self.num_gaps:,}, with one zero row"] if self.num_gaps else []
+        return "\n".join([*lines[:head], *sizes, *gaps, *self._oov_title(), *lines[head:]])
 
     def _type_rows(self) -> Iterator[Row]:
         yield _row("types", self.num_matched, self.num_tokens)
@@ -129,6 +132,7 @@ class CoverageReport:
         return {
             "num_tokens": self.num_tokens,
             "num_matched": self.num_matched,
+            "num_gaps": self.num_gaps,
             "num_oov_types": self.num_oov_types,
             "type_share": _plain(self.type_share),
             "running_tokens": self.running_tokens,

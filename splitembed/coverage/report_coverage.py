@@ -77,9 +77,9 @@ def report_coverage(
 
 def _default_sizes(tokens: Vocabulary, match: Match, dim: int) -> TableSizes:
     """Return the sizes of the split that `build_split` makes by default."""
-    num_padding = int(tokens.padding is not None)
-    num_frozen = len(np.unique(match.rows[match.is_matched])) + num_padding
-    num_trainable = int(np.count_nonzero(~match.is_matched)) - num_padding
+    num_zero_ids = int(tokens.padding is not None) + len(tokens.gaps)
+    num_frozen = len(np.unique(match.rows[match.is_matched])) + min(1, num_zero_ids)
+    num_trainable = int(np.count_nonzero(~match.is_matched)) - num_zero_ids
     return TableSizes(tokens.num_tokens, dim, num_frozen, num_trainable, FLOAT32.table_bytes(num_frozen, dim))
 
 

@@ -54,8 +54,8 @@ def initialize_rows(
         dim: length of a row.
         reference: `(num_reference, dim)` floats, such as the frozen rows. At most 65,536 evenly spaced rows are read,
             also of a memory map; rows that are not finite are ignored.
-        seed: an int, a generator to draw from, or None. It seeds named initializers; a Keras initializer object has
-            its own seed.
+        seed: an int, a generator to draw from, or None, as for `make_generator`. It seeds named initializers; a Keras
+            initializer object has its own seed.
         known: pretrained words with their vectors, for "subwords", "ngrams" and objects with `make_rows`.
 
     Returns:
@@ -69,7 +69,7 @@ def initialize_rows(
     num_rows = _num_rows(tokens)
     if num_rows < 0 or dim < 1:
         raise SplitError(f"The shape of the rows must be at least (0, 1). Received: ({num_rows}, {dim}).")
-    generator = _generator(seed)
+    generator = make_generator(seed)
     built_in_name = initializer if isinstance(initializer, str) and initializer in BUILT_IN_NAMES else None
     by_token = needs_tokens(initializer)
     called = None if built_in_name or by_token else _find_callable(initializer, generator)
@@ -89,7 +89,25 @@ def initialize_rows(
     return rows
 
 
-def _generator(seed: Seed) -> np.random.Generator:
+def make_generator(seed: Seed) -> np.random.Generator:
+    """Return a random generator. Without a seed it follows `keras.utils.set_random_seed`.
+
+    >>> np.random.seed(7)
+    >>> number = make_generator(None).random()
+    >>> np.random.seed(7)
+    >>> make_generator(None).random() == number
+    True
+
+    Args:
+        seed: an int, a generator, or None: a seed from NumPy's global generator, which
+            `keras.utils.set_random_seed` seeds with those of Python and Keras.
+
+    Raises:
+        SplitError: another seed.
+    """
+    if seed is None:
+        # Only the global generator is seeded by Keras.
+        return np.random.default_rng(np.random.randint(2**32, size=4, dtype=np.uint32))  # noqa: NPY002
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError) as error:

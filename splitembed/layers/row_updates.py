@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed.errors import SplitError, shortened
-from splitembed.split.checks import as_float32
+from splitembed.split.checks import as_float32, as_plain_array
 from splitembed.split.table import SplitTable
 
 Rows = NDArray[np.float32]
@@ -89,7 +89,7 @@ def _assign(rows: Rows, indices: NDArray[Any], values: Rows) -> None:
 
 
 def _checked_values(values: ArrayLike, num_ids: int, dim: int, one: bool) -> Rows:
-    array = np.asarray(keras.ops.convert_to_numpy(values) if keras.ops.is_tensor(values) else values)
+    array = as_plain_array("values", keras.ops.convert_to_numpy(values) if keras.ops.is_tensor(values) else values)
     if one and array.ndim == 1:
         array = array[None]
     if array.size == 0 and num_ids == 0:

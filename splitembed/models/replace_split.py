@@ -12,9 +12,10 @@ import numpy as np
 from splitembed.errors import SplitError
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.models.find_embedding import find_split
+from splitembed.models.stale_lookups import warn_of_stale_lookups
 from splitembed.models.swap_layer import build_like, swap_layer
 from splitembed.optimizers.optimizer_state import Rows, RowSource
-from splitembed.split.table import SplitTable
+from splitembed.split.table import SplitTable, split_of
 from splitembed.split.thaw_freeze import carried_rows
 
 
@@ -42,8 +43,8 @@ def replace_split(
         model: a Keras model, in which the layer may be at any depth. Give the outermost one.
         layer: the model's `SplitEmbedding`, or its name.
         new_split: made of `layer.to_split()`, by `thaw`, `freeze`, `grow`, `shrink`, `with_frozen`, or by hand.
-        new_ids: `(old num_tokens,)`, the new id of each old one or -1, as `shrink` gives it; for splits without
-            strings whose ids have changed.
+        new_ids: `(old num_tokens,)`, the new id of each old one or -1, the `id_mapping` that `shrink` sets; for splits
+            without strings whose ids have changed.
         new_reverse_split: for a `SplitReversibleEmbedding` whose weights are not tied, the split of the logits, made
             likewise of `layer.reverse_embedding.to_split()`; by default the present one.
         also: models around `model`, as in `split_embedding`. The compiled functions of a model that is not handed over
@@ -52,12 +53,16 @@ def replace_split(
     Returns:
         The model: the same object, in which the same layer is on the new split.
 
+    Warns:
+        VocabularyWarning: a lookup layer in the model, or the one that the split was built from, still has the old
+            vocabulary.
+
     Raises:
         SplitError: the model has no such layer; the new split has another dim; its trained rows are not those that the
             layer has now; another layer was built for the old number of tokens; or a model in `also` does not hold the
             layer. The model is as it was then.
     """
-    old = find_split(model, layer)
+    old, new_split = find_split(model, layer), split_of(new_split, "new_split")
     layers, splits = [old], [new_split]
     if getattr(old, "reverse_embedding", None) is not None:
         layers.append(old.reverse_embedding)
@@ -72,6 +77,7 @@ def replace_split(
             f"`new_reverse_split` too, made likewise of layer.reverse_embedding.to_split()."
         )
     rows = [_rows(each, split, new_ids) for each, split in zip(layers, splits, strict=True)]
+    warn_of_stale_lookups((model, *also), old.to_split(), new_split)
     new = old.on_split(*splits)
     if not old.built:
         return swap_layer(model, old, new, {}, also)

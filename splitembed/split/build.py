@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from splitembed.arrays import NO_ROW
 from splitembed.coverage import TableSizes, measure_coverage
 from splitembed.errors import NoMatchWarning, SplitError
-from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
+from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows, make_generator
 from splitembed.initializers.by_token import needs_tokens
 from splitembed.matching.match import Match, find_candidates
 from splitembed.split.frozen_rows import rows_of_vectors, used_rows
+from splitembed.split.gaps import zero_ids
 from splitembed.split.table import SplitTable
 from splitembed.split.which_train import chosen_tokens, rare_tokens
 from splitembed.vectors import WordVectors, read_vectors
@@ -51,6 +52,8 @@ def build_split(
     >>> split.lookup([0, 2]).tolist()
     [[0.0, 0.0], [1.0, 2.0]]
 
+    Ids without a token share one frozen zero row, as padding does, unless `trainable_tokens` names them.
+
     A frozen.h5 is shared: no row is copied, `remap` points into it, and `save` writes the trainable table alone.
 
     Args:
@@ -76,7 +79,7 @@ def build_split(
             at serving; 4 bytes a word and no new trainable row.
         frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as in the source. With
             another dtype than that of a shared table, the split gets a new table.
-        seed: of the initializer.
+        seed: of the initializer; None follows `keras.utils.set_random_seed`.
         **reading: options of `read_vectors`: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
             `non_finite`.
 
@@ -99,10 +102,12 @@ def build_split(
     trains, rare = _which_train(
         tokens, match, weights, trainable_tokens, train_most_frequent, min_count, train_fallbacks
     )
+    gaps = np.sort(np.fromiter(tokens.gaps, np.int64))
+    zeros = zero_ids(tokens.padding, gaps[~trains[gaps]])
     extra = _extra_words(tokens, vectors) if extend_vocabulary else {}
     words = np.concatenate([np.where(trains, NO_ROW, match.rows), np.fromiter(extra.values(), np.int64, len(extra))])
     remap = np.full(len(words), NO_ROW, np.int32)
-    frozen = rows_of_vectors(remap, words, vectors, tokens.padding)
+    frozen = rows_of_vectors(remap, words, vectors, zeros)
     remap[np.flatnonzero(trains)] = ~np.arange(np.count_nonzero(trains), dtype=np.int32)
     if rare.any():
         remap[np.flatnonzero(rare)] = remap[tokens.unknown]
@@ -117,6 +122,7 @@ def build_split(
     frozen_bytes = split.storage.table_bytes(split.num_frozen, split.dim)
     sizes = TableSizes(split.num_tokens, split.dim, split.num_frozen, split.num_trainable, frozen_bytes)
     split.coverage = measure_coverage(tokens, match, weights, sizes=sizes)
+    split.lookup_layer = vocabulary if hasattr(vocabulary, "get_vocabulary") else None
     return split
 
 
@@ -145,7 +151,9 @@ def _which_train(
     is_known = match.rows != NO_ROW
     chosen = chosen_tokens(tokens, is_known, counts, trainable_tokens, train_most_frequent)
     rare = rare_tokens(tokens, is_known, counts, min_count) & ~chosen
-    trains = ~is_known & ~rare | chosen
+    trains = ~is_known & ~rare
+    trains[np.fromiter(tokens.gaps, np.int64)] = False
+    trains |= chosen
     if train_fallbacks:
         trains |= match.is_fallback
     if tokens.padding is not None:
@@ -179,7 +187,7 @@ def _trainable_part(
     oov = np.flatnonzero(trains)[~is_known]
     # Reserved tokens such as "[UNK]" have no meaningful spelling.
     by_letters = tokens.is_ordinary[oov] | (not needs_tokens(initializer))
-    generator = np.random.default_rng(seed)
+    generator = make_generator(seed)
     for chosen, how in ((by_letters, initializer), (~by_letters, "uniform")):
         named = _spelled(tokens, oov[chosen])
         rows = initialize_rows(how, named, vectors.dim, reference=reference, seed=generator, known=vectors)

@@ -11,12 +11,14 @@ from splitembed.errors import SplitError
 from splitembed.split.protocol import Remap, Rows
 from splitembed.tables.storage import STORAGES, storage_named, storage_of
 from splitembed.vocabulary import check_ids
+from splitembed.vocabulary.labels import refuse_labels
+from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words
 
 
 def checked_frozen(frozen: ArrayLike, scale: ArrayLike | None, dtype: str | None) -> tuple[NDArray[Any], Rows | None]:
     """Return the frozen rows as they are stored, and their scale if the storage has one."""
-    array = np.asarray(frozen)
+    array = as_plain_array("frozen", frozen)
     storage = None if dtype is None else storage_named(dtype)
     if scale is not None or (storage is not None and storage.has_scale):
         return _with_scale(array, [] if scale is None else scale)
@@ -43,13 +45,23 @@ def _with_scale(rows: NDArray[Any], scale: ArrayLike) -> tuple[NDArray[Any], Row
 
 def checked_trainable(trainable: ArrayLike, dim: int) -> Rows:
     """Return the trainable rows as float32 `(num_trainable, dim)`."""
-    array = np.asarray(trainable)
+    array = as_plain_array("trainable", trainable)
     if array.size == 0 and array.shape in ((0,), (0, dim)):
         return np.empty((0, dim), np.float32)
     rows = as_float32("trainable", array)
     if rows.shape[1] != dim:
         raise SplitError(f"`trainable` must have the {dim} columns of `frozen`. Received: {rows.shape[1]} columns.")
     return rows
+
+
+def as_plain_array(name: str, rows: ArrayLike) -> NDArray[Any]:
+    """Return rows as an array.
+
+    Raises:
+        VocabularyError: the rows have labels, which an array would drop.
+    """
+    refuse_labels(name, rows)
+    return np.asarray(rows)
 
 
 def as_float32(name: str, rows: ArrayLike) -> Rows:
@@ -61,8 +73,9 @@ def as_float32(name: str, rows: ArrayLike) -> Rows:
 
     Raises:
         SplitError: another shape or dtype, or a number beyond float32's range.
+        VocabularyError: the rows have labels.
     """
-    array = np.asarray(rows)
+    array = as_plain_array(name, rows)
     if array.ndim != 2 or array.shape[1] == 0 or array.dtype.kind not in "iuf":
         raise SplitError(
             f"`{name}` must be a matrix of numbers with at least one column. "
@@ -103,7 +116,7 @@ def checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Wor
         raise SplitError(
             f"`vocabulary` must have one token for each id. Received: {len(vocabulary)} tokens, {num_tokens} ids."
         )
-    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(vocabulary)
+    return vocabulary if isinstance(vocabulary, Words) else Words.from_list(as_text(vocabulary))
 
 
 def checked_padding(padding: int | None, remap: Remap, frozen: NDArray[Any]) -> int | None:

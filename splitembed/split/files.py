@@ -9,6 +9,7 @@ import numpy as np
 
 from splitembed import tables
 from splitembed.errors import SplitError
+from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.protocol import Split
 from splitembed.words import Words
 
@@ -44,7 +45,8 @@ def save_frozen(split: Split, path: PathLike) -> None:
     """Write the frozen rows and their words; see `SplitTable.save_frozen`."""
     if split.table is None:
         words, source, row_of = _words_of_rows(split), "", None
-        zero_row = None if split.padding is None else int(split.remap[split.padding])
+        zeros = zero_ids(split.padding, gap_ids(split))
+        zero_row = int(split.remap[zeros[0]]) if len(zeros) else None
     else:
         words, source, zero_row = split.table.words, split.table.source, split.table.zero_row
         row_of = split.table.row_of
@@ -61,7 +63,7 @@ def save_frozen(split: Split, path: PathLike) -> None:
 
 
 def _words_of_rows(split: Split) -> Sequence[str] | None:
-    """Return the first token of each frozen row; "" for the padding row and for unused rows."""
+    """Return the first token of each frozen row; "" for the rows of padding, of no token, and for unused rows."""
     if split.vocabulary is None:
         return None
     words = [""] * split.num_frozen
@@ -69,6 +71,8 @@ def _words_of_rows(split: Split) -> Sequence[str] | None:
     ids = np.flatnonzero(split.remap >= 0)[::-1]
     for token_id, row in zip(ids.tolist(), split.remap[ids].tolist(), strict=True):
         words[row] = tokens[token_id]
+    for row in np.unique(split.remap[gap_ids(split)]).tolist():
+        words[row] = ""
     return words
 
 

@@ -74,20 +74,20 @@ def rows_of_vectors(
     remap: Remap,
     words: Ids,
     vectors: WordVectors,
-    padding: int | None,
+    zero_ids: Ids,
     *,
     split: Split | None = None,
     kept: Ids = _NO_IDS,
 ) -> dict[str, Any]:
     """Return the frozen parts of a split on pretrained vectors, and write their rows into the remap.
 
-    A frozen.h5 is shared. From any other source the rows in use are copied, followed by one zero row for padding.
+    A frozen.h5 is shared. From any other source the rows in use are copied, followed by one zero row for `zero_ids`.
 
     Args:
-        remap: int32 `(num_tokens,)`; changed in place for ids with a word, for `kept` and for the padding id.
+        remap: int32 `(num_tokens,)`; changed in place for ids with a word, for `kept` and for `zero_ids`.
         words: int64 `(num_tokens,)`, the index of each id's word in the vectors, or `NO_ROW`.
         vectors: the pretrained vectors.
-        padding: the padding id, or None.
+        zero_ids: the padding id and ids without a token.
         split: the split whose rows the ids in `kept` have.
         kept: ids that keep their row of `split`; the table of the vectors is then copied, as it cannot be extended.
 
@@ -95,40 +95,40 @@ def rows_of_vectors(
         The arguments `frozen`, `scale`, `frozen_dtype` and `table` of `SplitTable`, as far as they are set.
 
     Raises:
-        SplitError: a shared table has no zero row, which padding needs.
+        SplitError: a shared table has no zero row, which `zero_ids` need.
     """
     ids = np.flatnonzero(words != NO_ROW)
     rows, table = vectors.rows(words[ids]), vectors.table
     if table is not None and not len(kept):
         remap[ids] = rows
-        if padding is not None:
-            remap[padding] = zero_row_of(vectors)
+        if len(zero_ids):
+            remap[zero_ids] = zero_row_of(vectors)
         return {"frozen": table.vectors, "scale": table.scale, "frozen_dtype": table.dtype, "table": table}
     used, number_of = used_rows(rows, vectors.num_rows)
     remap[ids] = number_of[rows]
-    if table is None and len(used) == vectors.num_rows and padding is None and not len(kept):
+    if table is None and len(used) == vectors.num_rows and not len(zero_ids) and not len(kept):
         return {"frozen": vectors.matrix}
     parts: list[Part] = [(vectors.matrix.__getitem__ if table is None else table.take, used)]
     if split is not None and len(kept):
         _, first, number = np.unique(split.remap[kept], return_index=True, return_inverse=True)
         remap[kept] = len(used) + number
         parts.append((split.lookup, kept[first]))
-    frozen = stack_rows(vectors.dim, np.float32, *parts, num_zero=int(padding is not None))
-    if padding is not None:
-        remap[padding] = len(frozen) - 1
+    frozen = stack_rows(vectors.dim, np.float32, *parts, num_zero=int(len(zero_ids) > 0))
+    remap[zero_ids] = len(frozen) - 1
     return {"frozen": frozen}
 
 
 def zero_row_of(vectors: WordVectors) -> int:
-    """Return the row of a shared frozen table that is zero and stands for padding.
+    """Return the row of a shared frozen table that is zero and stands for padding and ids without a token.
 
     Raises:
         SplitError: the table has no such row.
     """
     if vectors.table is None or vectors.table.zero_row is None:
         raise SplitError(
-            f"{vectors.source} has no zero row for the padding id, and no row can be added to a shared table. Convert "
-            "the vectors with `save_frozen`, which adds a zero row, or build the split with padding=None."
+            f"{vectors.source} has no zero row for the padding id or ids without a token, and no row can be added to a "
+            "shared table. Convert the vectors with `save_frozen`, which adds a zero row; without such ids and with "
+            "padding=None, none is needed."
         )
     return vectors.table.zero_row
 

@@ -14,6 +14,7 @@ from splitembed.errors import NoMatchWarning, SplitError, shortened
 from splitembed.initializers.by_name import MAX_REFERENCE_ROWS, initialize_rows
 from splitembed.matching.match import Candidates, find_candidates
 from splitembed.split.frozen_rows import joined, own_rows
+from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.protocol import Ids, Mask, Remap, Rows, Split
 from splitembed.vectors import WordVectors, read_vectors
 from splitembed.vectors.source import with_options
@@ -45,16 +46,22 @@ def grow(
     words = candidates.match_vectors(vectors).rows
     if source is not None and new.is_ordinary.any() and (words == NO_ROW).all():
         _warn_of_no_match(new, vectors)
-    trains = (words == NO_ROW) | _chosen(split, new, trainable_tokens)
+    chosen = _chosen(split, new, trainable_tokens)
+    zeros = zero_ids(split.padding, gap_ids(split))
+    # Without a zero row in the split, new ids without a token train.
+    is_gap = _gaps(new) & ~chosen & (len(zeros) > 0)
+    trains = ((words == NO_ROW) | chosen) & ~is_gap
     initial = _initial_rows(split, new, words, trains, vectors, oov_initializer, seed)
     remap = np.empty(split.num_tokens + new.num_tokens, np.int32)
     remap[: split.num_tokens] = split.remap
+    remap[split.num_tokens :][is_gap] = split.remap[zeros[0]] if len(zeros) else NO_ROW
     remap[split.num_tokens :][trains] = ~np.arange(split.num_trainable, split.num_trainable + len(initial))
+    frozen = ~trains & ~is_gap
     return split.with_parts(
         trainable=joined(split.trainable, initial),
         vocabulary=None if split.vocabulary is None else [*split.vocabulary, *new.tokens],
         coverage=None,
-        **_frozen_parts(split, remap, split.num_tokens + np.flatnonzero(~trains), words[~trains], vectors),
+        **_frozen_parts(split, remap, split.num_tokens + np.flatnonzero(frozen), words[frozen], vectors),
     )
 
 
@@ -93,10 +100,9 @@ def own_vectors(split: Split) -> WordVectors:
 
 
 def _has_word(split: Split) -> Mask:
-    """Return a mask `(num_tokens,)` of the frozen ids other than padding."""
+    """Return a mask `(num_tokens,)` of the frozen ids other than padding and ids without a token."""
     has_word: Mask = split.remap >= 0
-    if split.padding is not None:
-        has_word[split.padding] = False
+    has_word[zero_ids(split.padding, gap_ids(split))] = False
     return has_word
 
 
@@ -152,6 +158,12 @@ def _read_tokens(split: Split, tokens: Any) -> Vocabulary:
     return dataclasses.replace(read_vocabulary(tokens, padding=None), padding=None, unknown=None)
 
 
+def _gaps(new: Vocabulary) -> Mask:
+    is_gap = np.zeros(new.num_tokens, bool)
+    is_gap[list(new.gaps)] = True
+    return is_gap
+
+
 def _subset(given: Vocabulary, is_kept: list[bool]) -> Vocabulary:
     new_id = {old: new for new, old in enumerate(itertools.compress(range(given.num_tokens), is_kept))}
     return dataclasses.replace(
@@ -159,6 +171,7 @@ def _subset(given: Vocabulary, is_kept: list[bool]) -> Vocabulary:
         tokens=tuple(itertools.compress(given.tokens, is_kept)),
         reserved=frozenset(new_id[old] for old in given.reserved if old in new_id),
         spellings=None if given.spellings is None else tuple(itertools.compress(given.spellings, is_kept)),
+        gaps=frozenset(new_id[old] for old in given.gaps if old in new_id),
     )
 
 

@@ -11,6 +11,7 @@ from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError, shortened
 from splitembed.matching.match import find_candidates
 from splitembed.split.frozen_rows import rows_of_vectors, without_unused
+from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.grow import read_source
 from splitembed.split.protocol import Mask, Split
 from splitembed.split.thaw_freeze import thaw
@@ -69,11 +70,12 @@ def with_frozen(
     tokens = _tokens(split, vocabulary)
     candidates = find_candidates(tokens, fallbacks)
     vectors = read_source(source, candidates, split.dim)
-    words = candidates.match_vectors(vectors).rows
+    words, gaps = candidates.match_vectors(vectors).rows, gap_ids(split)
+    zeros = zero_ids(split.padding, gaps)
+    words[gaps] = NO_ROW
     is_found = words != NO_ROW
     is_missing = (split.remap >= 0) & ~is_found
-    if split.padding is not None:
-        is_missing[split.padding] = False
+    is_missing[zeros] = False
     is_new = _is_newly_found(split, tokens, is_found)
     num_found = int(np.count_nonzero((split.remap >= 0) & is_found))
     names = _names(tokens, is_missing), _names(tokens, is_new)
@@ -87,7 +89,7 @@ def with_frozen(
     kept = np.flatnonzero(is_missing) if missing == "keep" else np.empty(0, np.int64)
     is_frozen = (thawed.remap >= 0) | is_new if newly_found == "freeze" else thawed.remap >= 0
     remap = thawed.remap.copy()
-    frozen = rows_of_vectors(remap, np.where(is_frozen, words, NO_ROW), vectors, split.padding, split=thawed, kept=kept)
+    frozen = rows_of_vectors(remap, np.where(is_frozen, words, NO_ROW), vectors, zeros, split=thawed, kept=kept)
     remap, trainable = without_unused(remap, thawed.trainable)
     return thawed.with_parts(remap=remap, trainable=trainable, coverage=None, **frozen), change
 

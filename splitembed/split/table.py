@@ -21,6 +21,9 @@ from splitembed.split.grow import grow
 from splitembed.split.new_vectors import VectorChange, with_frozen
 from splitembed.tables.storage import Storage, storage_of
 from splitembed.vocabulary import resolve_ids
+from splitembed.vocabulary.keras_layers import update_layer
+from splitembed.vocabulary.labels import align_rows
+from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words, first_indices
 
 # Cached properties, each with the part of a split that it is computed from.
@@ -56,9 +59,20 @@ class SplitTable:
         table: the opened frozen.h5 that holds the rows of `frozen`; `save` then writes the trainable table alone.
         coverage: the report on matching, where the split was built from pretrained vectors.
 
+    Attributes:
+        id_mapping: of a split that `shrink` returned, int64: the new id of each old one, or -1; else None.
+        vector_change: of a split that `with_frozen` returned, the tokens that the new vectors lack, and those that only
+            they have; else None.
+        lookup_layer: the Keras lookup layer from which `build_split` read the vocabulary, so that `replace_split` can
+            warn where it was not updated; else None. It is neither saved nor pickled.
+
     Raises:
         SplitError: shapes, dtypes or rows that do not match.
     """
+
+    id_mapping: NDArray[np.int64] | None = None
+    vector_change: VectorChange | None = None
+    lookup_layer: Any = None
 
     def __init__(
         self,
@@ -113,7 +127,8 @@ class SplitTable:
         ([[0.0], [2.0]], [[1.0]], [0, -1, 1])
 
         Args:
-            matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order.
+            matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order. The rows of a pandas
+                DataFrame are found by its index: the tokens, or without a `vocabulary` the ids.
             trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)`.
             vocabulary: the tokens in id order, or None.
             padding: the id whose row is zero and frozen, or None.
@@ -122,9 +137,11 @@ class SplitTable:
             SplitError: the matrix is not two-dimensional, or the row of the padding id would train or is not zero.
             TokenIdError: an id outside the matrix.
             UnknownTokenError: a token outside the vocabulary.
+            VocabularyError: the index of a DataFrame has missing, duplicate or other labels.
         """
-        rows = checks.as_float32("matrix", matrix)
-        index = None if vocabulary is None else first_indices(vocabulary)
+        tokens = None if vocabulary is None else as_text(vocabulary)
+        rows = checks.as_float32("matrix", align_rows("matrix", matrix, tokens))
+        index = None if tokens is None else first_indices(tokens)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
@@ -346,8 +363,7 @@ class SplitTable:
         Args:
             keep_table: whether the frozen table stays referenced, so that only the trainable one can be deleted.
         """
-        split = copy.copy(self)
-        split._vocabulary = files.in_memory(self._vocabulary)
+        split = self._with(_vocabulary=files.in_memory(self._vocabulary))
         if self.table is not None and not keep_table:
             split.table = files.without_path(self.table)
         return split
@@ -367,8 +383,7 @@ class SplitTable:
             raise FingerprintError(
                 f"Splits can share only equal frozen rows. Received: {self.fingerprint} and {other.fingerprint}."
             )
-        split = copy.copy(self)
-        split._frozen, split.scale = other._frozen, other.scale
+        split = self._with(_frozen=other._frozen, scale=other.scale)
         if self.table is not None:
             mapped = other.table is not None and other.table.mapped
             split.table = dataclasses.replace(self.table, vectors=split.frozen, scale=split.scale, mapped=mapped)
@@ -386,9 +401,7 @@ class SplitTable:
         rows = checks.checked_trainable(trainable, self.dim)
         if len(rows) != self.num_trainable:
             raise SplitError(f"`trainable` must have {self.num_trainable} rows, as before. Received: {len(rows)} rows.")
-        split = copy.copy(self)
-        split._trainable = checks.protected(rows, trainable)
-        return split
+        return self._with(_trainable=checks.protected(rows, trainable))
 
     def with_frozen_dtype(self, dtype: str) -> "SplitTable":
         """Return the split with its frozen rows stored in another precision; they are widened when they are read.
@@ -434,7 +447,7 @@ class SplitTable:
             whole |= {"scale": self.scale, "frozen_dtype": self.frozen_dtype, "table": self.table}
         split = type(self)(**(whole | parts))
         cached = {name: vars(self)[name] for name, part in _CACHED.items() if name in vars(self) and part not in parts}
-        vars(split).update(cached)
+        vars(split).update(cached, lookup_layer=self.lookup_layer)
         return split
 
     def thaw(self, tokens: Any) -> "SplitTable":
@@ -484,9 +497,10 @@ class SplitTable:
         >>> SplitTable.from_arrays([[0.0], [1.0], [2.0]], [2, ~1], [[3.0], [4.0]]).compact()
         SplitTable(num_tokens=2, dim=1, num_frozen=1, num_trainable=1)
 
-        The frozen rows in use are copied in their precision.
+        The frozen rows in use are copied in their precision. No id changes, so that `id_mapping` is kept.
         """
-        return thaw_freeze.compact(self)
+        split = thaw_freeze.compact(self)
+        return split if split is self else split._with(id_mapping=self.id_mapping)
 
     def grow(
         self,
@@ -507,7 +521,7 @@ class SplitTable:
         (SplitTable(num_tokens=4, dim=1, num_frozen=2, num_trainable=2), ['the', 'usr', 'of', 'zzz'],
          [[0.0], [1.0], [2.0], [0.0]])
 
-        Old ids keep their rows; make the lookup layer of the new ids from `vocabulary`. Rows of the split's own frozen
+        Old ids keep their rows; `update_lookup` brings the lookup layer to the new ids. Rows of the split's own frozen
         table are shared. Rows from another source need a new frozen table, as `freeze` makes one, in the present
         precision; to keep sharing a table, pass `trainable_tokens=tokens`.
 
@@ -521,7 +535,7 @@ class SplitTable:
             fallbacks: other spellings to try, as for `build_split`.
             oov_initializer: initial values of rows without a vector, as for `build_split`.
             existing: "error", or "skip" to leave out tokens that the split already has.
-            seed: of the initializer.
+            seed: of the initializer; None follows `keras.utils.set_random_seed`.
 
         Raises:
             VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or vectors of another dim.
@@ -538,12 +552,12 @@ class SplitTable:
             seed=seed,
         )
 
-    def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> tuple["SplitTable", NDArray[np.int64]]:
-        """Return the split without some tokens, and the new id of each old one.
+    def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> "SplitTable":
+        """Return the split without some tokens; its `id_mapping` is the new id of each old one, or -1.
 
         >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], [2], vocabulary=["the", "usr", "of"])
-        >>> smaller, new_ids = split.shrink(["usr"])
-        >>> list(smaller.vocabulary), new_ids.tolist()
+        >>> smaller = split.shrink(["usr"])
+        >>> list(smaller.vocabulary), smaller.id_mapping.tolist()
         (['the', 'of'], [0, -1, 1])
 
         The others keep their order and their rows. Unused trainable rows are dropped. The frozen table stays mapped
@@ -554,14 +568,12 @@ class SplitTable:
             tokens: tokens, ids or a boolean mask `(num_tokens,)`.
             drop_reserved: whether the padding id and `[UNK]` may be dropped.
 
-        Returns:
-            The split; and int64 `(num_tokens,)`, the new id of each old one, or -1.
-
         Raises:
             SplitError: the padding id or `[UNK]` is named without `drop_reserved`, or no token remains.
             TokenIdError, UnknownTokenError: as `ids` raises them.
         """
-        return thaw_freeze.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
+        split, new_ids = thaw_freeze.shrink(self, self.ids(tokens), drop_reserved=drop_reserved)
+        return split._with(id_mapping=new_ids)
 
     def with_frozen(
         self,
@@ -571,12 +583,12 @@ class SplitTable:
         newly_found: str = "keep",
         fallbacks: Any = (),
         vocabulary: Any = None,
-    ) -> tuple["SplitTable", VectorChange]:
-        """Return the split with other pretrained vectors as its frozen rows, and a report of what changed.
+    ) -> "SplitTable":
+        """Return the split with other pretrained vectors as its frozen rows; `vector_change` reports what changed.
 
         >>> split = SplitTable.from_matrix([[0.0], [1.0], [2.0]], ["usr"], vocabulary=["the", "usr", "of"])
-        >>> other, change = split.with_frozen({"the": [5.0]})
-        >>> other.combine().tolist(), change.missing
+        >>> other = split.with_frozen({"the": [5.0]})
+        >>> other.combine().tolist(), other.vector_change.missing
         ([[5.0], [1.0], [2.0]], ('of',))
 
         Trainable rows are unchanged. The new frozen rows are those that `build_split` would make: a frozen.h5 is
@@ -593,17 +605,50 @@ class SplitTable:
             vocabulary: the vocabulary, as for `read_vocabulary`, where it tells more about the tokens than their names:
                 how a tokenizer's tokens are spelled in files of vectors, or which ids are reserved.
 
-        Returns:
-            The split; and the `VectorChange`, which names the tokens.
-
         Raises:
             VocabularyError, VectorFormatError: a vocabulary or vectors that cannot be read, or vectors of another dim.
             SplitError: missing tokens under "error", a shared table without a zero row for padding, or another
                 vocabulary than that of the split.
         """
-        return with_frozen(
+        split, change = with_frozen(
             self, source, missing=missing, newly_found=newly_found, fallbacks=fallbacks, vocabulary=vocabulary
         )
+        return split._with(vector_change=change)
+
+    def update_lookup(self, layer: Any) -> None:
+        """Set the vocabulary of a Keras lookup layer to that of the split, so that it returns the ids of new tokens.
+
+        ```python
+        split = layer.to_split().grow(["meh"])
+        split.update_lookup(vectorize)
+        splitembed.replace_split(model, layer, split)
+        ```
+
+        Call it before `replace_split`, which compiles the model again: a compiled function, and a `tf.data.Dataset`
+        that maps the layer, keep the vocabulary of their first call.
+
+        Args:
+            layer: a `StringLookup`, `IntegerLookup` or `TextVectorization`. It keeps its mask and OOV tokens, which
+                must be the first tokens of the split.
+
+        Raises:
+            SplitError: the ids of the split have no strings.
+            VocabularyError: the layer maps ids to tokens, has other mask or OOV tokens or a too small `max_tokens`,
+                cannot hold a token, or is a `TextVectorization` that was made with `vocabulary=`, which Keras would
+                save in place of the new vocabulary.
+        """
+        if self._vocabulary is None:
+            raise SplitError("A lookup layer needs tokens, and the ids of this split have no strings.")
+        update_layer(layer, list(self._vocabulary))
+
+    def _with(self, **attributes: Any) -> "SplitTable":
+        """Return a copy with other attributes."""
+        split = copy.copy(self)
+        vars(split).update({"lookup_layer": self.lookup_layer, **attributes})
+        return split
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lookup_layer"}
 
     def __repr__(self) -> str:
         sizes = ("num_tokens", "dim", "num_frozen", "num_trainable")

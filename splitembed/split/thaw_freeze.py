@@ -134,9 +134,9 @@ def carried_rows(old: Split, new: Split, new_ids: ArrayLike | None = None) -> Id
     Args:
         old: the split before a change.
         new: the split after it.
-        new_ids: integers `(old.num_tokens,)`, the new id of each old one or -1, as `shrink` returns them. By default
-            ids are matched by token where both splits have a vocabulary (duplicates by id if possible, else to the
-            first), otherwise by id.
+        new_ids: integers `(old.num_tokens,)`, the new id of each old one or -1, the `id_mapping` of a shrunk split. By
+            default ids are matched by token where both splits have a vocabulary (duplicates by id if possible, else to
+            the first), otherwise by id.
 
     Returns:
         int64 `(new.num_trainable,)`: the row of `old.trainable` that the same token had, or -1. Where several tokens

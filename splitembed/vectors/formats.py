@@ -26,6 +26,7 @@ from splitembed.vectors.text.read_matrix import is_matrix, read_matrix
 from splitembed.vectors.text.read_text import text_blocks
 from splitembed.vectors.word2vec.read_binary import binary_blocks
 from splitembed.vectors.word_vectors import Block
+from splitembed.vocabulary.labels import align_rows
 
 
 class Format(NamedTuple):
@@ -113,7 +114,8 @@ def _open_words_and_matrix(request: OpenRequest) -> Pair:
         rows = _open_matrix(request.for_source(Path(matrix)))
     else:
         refuse_datasets(request.options)
-        rows = in_memory.table_of_embedding(matrix) if in_memory.is_embedding(matrix) else matrix
+        is_layer = in_memory.is_embedding(matrix)
+        rows = in_memory.table_of_embedding(matrix) if is_layer else align_rows("matrix", matrix, listed.words)
     return Pair(name, listed.words, check_rows(name, listed.num_rows, rows), listed.row_of)
 
 

@@ -1,5 +1,6 @@
 """Align counts of tokens with a vocabulary."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed.errors import VocabularyError
+from splitembed.vocabulary.labels import labels_of
 from splitembed.vocabulary.vocabulary import Vocabulary
 
 
@@ -22,7 +24,8 @@ def align_counts(
 
     Args:
         counts: a dict (or a `Counter`, or a pandas Series) token -> count, where missing tokens count 0 and tokens
-            outside the vocabulary are ignored; or an array `(num_tokens,)` in id order.
+            outside the vocabulary are ignored; or an array `(num_tokens,)` in id order. Integers as keys are tokens,
+            and need a vocabulary of integers.
         vocabulary: the tokens.
 
     Returns:
@@ -36,7 +39,9 @@ def align_counts(
             f"`counts` must be a dict token -> count, or an array in id order. Received: {counts!r}. Count the tokens "
             "of a text with collections.Counter."
         )
-    table = counts.to_dict() if hasattr(counts, "to_dict") else counts
+    # The index of a Series in id order only numbers the counts.
+    in_order = hasattr(counts, "iloc") and labels_of(counts) is None
+    table = counts.to_dict() if hasattr(counts, "to_dict") and not in_order else counts
     array = np.asarray(_counts_by_token(table, vocabulary) if isinstance(table, Mapping) else table)
     if array.shape != (vocabulary.num_tokens,):
         raise VocabularyError(
@@ -66,6 +71,9 @@ def _check_sum(array: NDArray[Any]) -> None:
 
 
 def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[Any]:
+    kinds = set(map(type, counts))
+    if kinds and all(issubclass(kind, (int, np.integer)) for kind in kinds) and _are_integers(vocabulary):
+        counts = {str(int(token)): count for token, count in counts.items()}
     for key_type in set(map(type, counts)):
         if not issubclass(key_type, str):
             raise VocabularyError(
@@ -78,3 +86,8 @@ def _counts_by_token(counts: Mapping[Any, Any], vocabulary: Vocabulary) -> list[
             f"{next(iter(counts))!r}. Count tokens as the vocabulary spells them."
         )
     return [counts.get(token, 0) for token in vocabulary.tokens]
+
+
+def _are_integers(vocabulary: Vocabulary) -> bool:
+    words = itertools.compress(vocabulary.tokens, vocabulary.is_ordinary.tolist())
+    return all(word.removeprefix("-").isdecimal() for word in words)

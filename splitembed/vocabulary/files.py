@@ -60,7 +60,7 @@ def from_file(source: str | os.PathLike[str], keep_lines: bool, num_words: int |
         _check_no_json_list(path, raw)
     if keep_lines:
         blanks = frozenset(token_id for token_id, token in enumerate(tokens) if not token)
-        return with_defaults(tokens, slots=blanks)
+        return with_defaults(tokens, gaps=blanks)
     _check_lines(path, tokens)
     return with_defaults(tokens)
 

@@ -41,14 +41,14 @@ def read_vocabulary(
 
     Args:
         source: one of
-            - a list, tuple or array of str;
+            - a list, tuple or array of str or of integers, which are tokens: 1001 is the token "1001";
             - the path of a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, tokens are not
               stripped; a blank first line is padding, as Keras writes it);
-            - a Keras `StringLookup`, `TextVectorization` or `IntegerLookup` layer (integers become decimal text);
+            - a Keras `StringLookup`, `TextVectorization` or `IntegerLookup` layer;
             - a dict token -> id, from 0 or from 1 without gaps; the path of such JSON; or a Keras `Tokenizer`;
             - the path of a Hugging Face tokenizer.json, a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`:
               special tokens and ids without a token are reserved;
-            - a gensim `Dictionary`: ids without a token are reserved;
+            - a gensim `Dictionary`, or another object with `token2id`: ids without a token are reserved;
             - an integer N, or range(N), for the ids 0 to N - 1 without strings;
             - a `Vocabulary`.
         padding: the id or token whose row is zero and frozen; None for no padding; "auto": the mask token of a Keras
@@ -68,8 +68,8 @@ def read_vocabulary(
         The vocabulary.
 
     Raises:
-        VocabularyError: there are no tokens, duplicates, blank lines, gaps, tokens that are not str, a layer that does
-            not map tokens to ids, or an option that the source does not support.
+        VocabularyError: there are no tokens, duplicates, blank lines, gaps, tokens that are neither str nor int, a
+            layer that does not map tokens to ids, or an option that the source does not support.
         TokenIdError: `padding` or `unknown` is an id outside the vocabulary.
         UnknownTokenError: `padding` or `unknown` is a token outside the vocabulary.
         OSError: a file cannot be opened.
@@ -92,7 +92,14 @@ def read_vocabulary(
     special = {token_id for token_id in (padding_id, unknown_id) if token_id is not None}
     spellings, rule = _spell(found, marks)
     return Vocabulary(
-        found.tokens, padding_id, found.slots | special, unknown_id, spellings, rule, has_strings=found.has_strings
+        found.tokens,
+        padding_id,
+        found.slots.union(found.gaps, special),
+        unknown_id,
+        spellings,
+        rule,
+        has_strings=found.has_strings,
+        gaps=found.gaps if special.isdisjoint(found.gaps) else found.gaps - special,
     )
 
 
@@ -151,10 +158,11 @@ def _from_vocabulary(vocabulary: Vocabulary) -> SourceTokens:
         vocabulary.tokens,
         vocabulary.padding,
         vocabulary.unknown,
-        frozenset(vocabulary.reserved - {vocabulary.padding, vocabulary.unknown}),
+        vocabulary.reserved - vocabulary.gaps - {vocabulary.padding, vocabulary.unknown},
         vocabulary.spellings,
         vocabulary.marks,
         has_strings=vocabulary.has_strings,
+        gaps=vocabulary.gaps,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+from splitembed.vocabulary.labels import labels_of_mask
 
 
 def out_of_range(token_id: Any, num_tokens: int) -> str:
@@ -44,7 +45,8 @@ def resolve_ids(
     [1, 2]
 
     Args:
-        selection: a token, an id, an iterable of tokens and ids, or a boolean mask `(num_tokens,)`.
+        selection: a token, an id, an iterable of tokens and ids, or a boolean mask `(num_tokens,)`. A pandas mask with
+            an index selects by that: tokens, or ids if they are integers.
         num_tokens: number of ids.
         index: a mapping token -> id; or a function that returns it, called only for a selection with tokens; None for
             ids without strings.
@@ -59,6 +61,8 @@ def resolve_ids(
     """
     if isinstance(selection, (str, int, np.integer)) and not isinstance(selection, bool):
         selection = [selection]
+    labels = labels_of_mask(selection)
+    selection = selection if labels is None else labels
     if isinstance(selection, (bytes, bytearray)) or not isinstance(selection, Iterable):
         raise _invalid_selection(selection)
     if isinstance(selection, np.ndarray) and (selection.dtype.kind in "iub" or selection.ndim != 1):

@@ -81,11 +81,12 @@ def from_tokenizers_json(content: Mapping[str, Any], where: str, *, as_loaded: b
         tokens,
         padding,
         _unknown(model, word_index, where),
-        gaps | special,
+        frozenset(special),
         spellings=None if marks is None else spell_tokens(tokens, marks, literals),
         marks=None if marks is None else marks.rule,
         literals=literals,
         padding_conflict=conflict,
+        gaps=gaps,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from splitembed.errors import VocabularyError
 from splitembed.words import encode_word
 
@@ -19,12 +21,13 @@ class SourceTokens(NamedTuple):
         tokens: the tokens in id order.
         padding: the padding id that "auto" means.
         unknown: the unknown id that "auto" means.
-        slots: ids that are always reserved.
+        slots: ids that are always reserved, as `gaps` are.
         spellings: the spellings of tokens in vector files, by the source's marks.
         marks: the rule of these marks.
         literals: ids of tokens without marks under any rule.
         has_strings: False for ids without strings.
         padding_conflict: the error message for "auto" padding where the source contradicts itself, or None.
+        gaps: ids without a token, whose tokens are placeholders.
     """
 
     tokens: tuple[str, ...]
@@ -36,6 +39,7 @@ class SourceTokens(NamedTuple):
     literals: frozenset[int] = frozenset()
     has_strings: bool = True
     padding_conflict: str | None = None
+    gaps: frozenset[int] = frozenset()
 
 
 def with_defaults(
@@ -43,6 +47,7 @@ def with_defaults(
     padding: int | None = None,
     unknown: int | None = None,
     slots: frozenset[int] = frozenset(),
+    gaps: frozenset[int] = frozenset(),
 ) -> SourceTokens:
     """Fill in the defaults of "auto": a "" with id 0 is padding, "[UNK]" is unknown.
 
@@ -58,32 +63,30 @@ def with_defaults(
         padding = 0
     if unknown is None and UNKNOWN_TOKEN in tokens:
         unknown = tokens.index(UNKNOWN_TOKEN)
-    return SourceTokens(tokens, padding, unknown, slots)
+    return SourceTokens(tokens, padding, unknown, slots, gaps=gaps)
 
 
 def as_text(tokens: Sequence[Any]) -> tuple[str, ...]:
-    """Return the tokens as plain `str`.
+    """Return the tokens as plain `str`; integers are spelled as decimal digits, as `IntegerLookup` reads them.
 
-    >>> as_text(["sky", 7])
-    Traceback (most recent call last):
-    splitembed.errors.VocabularyError: Tokens must be str. Received: 7 of type int at position 1. For ids without
-    strings pass their number, such as read_vocabulary(1000).
+    >>> as_text(["sky", 1001])
+    ('sky', '1001')
 
     Raises:
-        VocabularyError: a token is not a str.
+        VocabularyError: a token is neither a str nor an integer.
     """
     kinds = set(map(type, tokens))
     if kinds <= {str}:
         return tuple(tokens)
-    if all(issubclass(kind, str) for kind in kinds):
+    wrong = [kind for kind in kinds if not issubclass(kind, (str, int, np.integer)) or kind is bool]
+    if not wrong:
         # np.str_ and enumerations of str become plain str.
-        return tuple(map(str.__str__, tokens))
-    position = next(position for position, token in enumerate(tokens) if not isinstance(token, str))
-    token, hint = tokens[position], "For ids without strings pass their number, such as read_vocabulary(1000)"
-    if isinstance(token, bytes):
-        hint = "Decode it"
+        return tuple(str.__str__(token) if isinstance(token, str) else str(int(token)) for token in tokens)
+    position = next(position for position, token in enumerate(tokens) if type(token) in wrong)
+    hint = " Decode it." if isinstance(tokens[position], bytes) else ""
     raise VocabularyError(
-        f"Tokens must be str. Received: {token!r} of type {type(token).__name__} at position {position}. {hint}."
+        f"Tokens must be str or int. Received: {tokens[position]!r} of type {type(tokens[position]).__name__} at "
+        f"position {position}.{hint}"
     )
 
 
@@ -137,7 +140,7 @@ def from_list(source: Sequence[Any]) -> SourceTokens:
     (('', '[UNK]', 'sky'), 0, 1)
 
     Raises:
-        VocabularyError: there are no tokens, items that are not str, or duplicates.
+        VocabularyError: there are no tokens, items that are neither str nor int, or duplicates.
     """
     tokens = as_text(source)
     check_writable(tokens)

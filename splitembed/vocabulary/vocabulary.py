@@ -39,6 +39,7 @@ class Vocabulary:
             tuple where all tokens are spelled as they are.
         marks: the rule of the spellings: "wordpiece", "metaspace", "byte-level" or "word-end"; None without marks.
         has_strings: False for ids without strings, whose tokens are the decimal digits of the ids.
+        gaps: the reserved ids without a token, whose `tokens` are placeholders; a split gives them one zero row.
     """
 
     tokens: tuple[str, ...]
@@ -48,6 +49,7 @@ class Vocabulary:
     spellings: tuple[str | None, ...] | None = None
     marks: str | None = None
     has_strings: bool = True
+    gaps: frozenset[int] = frozenset()
 
     @property
     def num_tokens(self) -> int:

@@ -1,17 +1,22 @@
 """Read tokens with ids: a dict, a Keras `Tokenizer` or a gensim `Dictionary`."""
 
 import math
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.errors import VocabularyError
+from splitembed.errors import VocabularyError, VocabularyWarning
 from splitembed.vocabulary.tokens import SourceTokens, as_text, check_writable, with_defaults
 
 # Up to this number of ids, there may be any number of ids without a token: 100 MB of placeholders.
 _MAX_PLACEHOLDERS = 1_000_000
+# Up to this number of ids without a token there is no warning.
+_FEW_GAPS = 1000
+_PLACEHOLDER = re.compile(r"\[+no token [0-9]+\]+")
 
 
 def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> SourceTokens:
@@ -59,8 +64,8 @@ def from_tokenizer(
     _checked(word_index)
     limit = num_words or math.inf
     kept = {token: token_id for token, token_id in word_index.items() if token == oov_token or token_id < limit}
-    tokens, slots = fill_gaps(_with_padding(kept), where)
-    found = with_defaults(tokens, padding=0, slots=slots | {0})
+    tokens, gaps = fill_gaps(_with_padding(kept), where)
+    found = with_defaults(tokens, padding=0, slots=frozenset([0]), gaps=gaps)
     return found if oov_token is None else found._replace(unknown=word_index.get(oov_token))
 
 
@@ -74,14 +79,14 @@ def from_dictionary(dictionary: Any) -> SourceTokens:
 
     >>> from types import SimpleNamespace
     >>> found = from_dictionary(SimpleNamespace(token2id={"sky": 2, "red": 0}))
-    >>> found.tokens, sorted(found.slots)
+    >>> found.tokens, sorted(found.gaps)
     (('red', '[no token 1]', 'sky'), [1])
 
     Raises:
         VocabularyError: an invalid token or id; duplicate ids; or most ids have no token.
     """
-    tokens, slots = fill_gaps(dictionary.token2id, type(dictionary).__name__)
-    return with_defaults(tokens, slots=slots)
+    tokens, gaps = fill_gaps(dictionary.token2id, type(dictionary).__name__)
+    return with_defaults(tokens, gaps=gaps)
 
 
 def fill_gaps(word_index: Mapping[Any, Any], where: str) -> tuple[tuple[str, ...], frozenset[int]]:
@@ -113,8 +118,28 @@ def fill_gaps(word_index: Mapping[Any, Any], where: str) -> tuple[tuple[str, ...
             raise _same_id(ordered[token_id], token, token_id)
         ordered[token_id] = token
     gaps = frozenset(token_id for token_id, token in enumerate(ordered) if token is None)
+    _warn_of_many(gaps, tokens[int(ids.argmax())] if tokens else "", num_tokens, where)
     filled = (_placeholder(token_id, word_index) if token is None else token for token_id, token in enumerate(ordered))
     return tuple(filled), gaps
+
+
+def _warn_of_many(gaps: frozenset[int], last: str, num_tokens: int, where: str) -> None:
+    if len(gaps) > max(_FEW_GAPS, num_tokens // 2):
+        warnings.warn(
+            f"{where}: {len(gaps):,} of {num_tokens:,} ids have no token; the highest id is that of {last!r}. They "
+            "share one frozen zero row, but each takes memory. Renumber the tokens if that id is a mistake.",
+            VocabularyWarning,
+            stacklevel=5,
+        )
+
+
+def is_placeholder(token: str) -> bool:
+    """Return whether a token is the placeholder of an id without a token, as `fill_gaps` names it.
+
+    >>> is_placeholder("[no token 7]"), is_placeholder("[[no token 7]]"), is_placeholder("[UNK]")
+    (True, True, False)
+    """
+    return token[:1] == "[" and _PLACEHOLDER.fullmatch(token) is not None
 
 
 def _placeholder(token_id: int, word_index: Mapping[Any, Any]) -> str:

@@ -85,6 +85,7 @@ def test_a_full_report_as_json(tmp_path):
     assert json.loads(text) == {
         "num_tokens": 20_000,
         "num_matched": 19_996,
+        "num_gaps": 0,
         "num_oov_types": 4,
         "type_share": 0.9998,
         "running_tokens": 1_234_567,

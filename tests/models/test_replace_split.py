@@ -122,7 +122,8 @@ def test_slots_of_surviving_rows_are_kept_and_new_ones_start_again():
     model = model_on(SplitEmbedding(split_of()), keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.25))
     train(model, batches(4))
     old = ops.convert_to_numpy(model.optimizer._accumulators[0])
-    split, new_ids = layer_of(model).to_split().thaw(["e"]).shrink(["c", "a"])
+    split = layer_of(model).to_split().thaw(["e"]).shrink(["c", "a"])
+    new_ids = split.id_mapping
     model = replace_split(model, layer_of(model), split)
     assert list(split.vocabulary) == ["", "[UNK]", "b", "d", "e"] and new_ids.tolist() == [0, 1, -1, 2, -1, 3, 4]
     new = ops.convert_to_numpy(model.optimizer._accumulators[0])
@@ -136,7 +137,8 @@ def test_ids_without_strings_are_mapped_by_new_ids():
     model = model_on(SplitEmbedding(split), keras.optimizers.Adagrad(0.1))
     train(model, batches(4))
     old = ops.convert_to_numpy(model.optimizer._accumulators[0])
-    smaller, new_ids = layer_of(model).to_split().shrink([0, 2])
+    smaller = layer_of(model).to_split().shrink([0, 2])
+    new_ids = smaller.id_mapping
     model = replace_split(model, layer_of(model), smaller, new_ids=new_ids)
     assert ops.convert_to_numpy(model.optimizer._accumulators[0]).tolist() == old[1:].tolist()
     train(model, batches(2, num_tokens=5))
@@ -234,6 +236,8 @@ def test_invalid_splits_and_layers_are_refused():
         replace_split(model, "word", split_of())
     with pytest.raises(SplitError, match="`new_split` has dim 2; the layer 'words' has 4"):
         replace_split(model, "words", SplitTable.from_matrix([[0.0, 1.0]], [0]))
+    with pytest.raises(SplitError, match=r"`new_split` must be a SplitTable, or a layer .* \(of type tuple\)"):
+        replace_split(model, "words", (split_of(), None))
 
 
 class Holder(keras.layers.Layer):

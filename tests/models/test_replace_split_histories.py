@@ -68,7 +68,7 @@ def change(operation: str, split: SplitTable, reference: Reference, generator) -
     for token in chosen:
         del reference.row[token]
         reference.sum.pop(token, None)
-    return split.shrink(chosen)[0]
+    return split.shrink(chosen)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

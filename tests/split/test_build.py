@@ -238,3 +238,28 @@ def test_every_used_row_is_stored_once(padding):
     assert split.frozen.tolist() == rows.tolist() + ([] if padding is None else [[0.0, 0.0]])
     assert split.lookup([1, 2, 3]).tolist() == rows[[1, 2, 0]].tolist()
     assert not np.shares_memory(split.frozen, rows)
+
+
+def test_integers_are_tokens():
+    split = build_split([1001, 1002], {1001: [1.0, 2.0]}, oov_initializer="zeros")
+    assert list(split.vocabulary) == ["1001", "1002"] and split.trainable_ids.tolist() == [1]
+    assert split.lookup(split.ids(["1001"])).tolist() == [[1.0, 2.0]]
+    # An integer in a selection is an id.
+    with pytest.raises(TokenIdError, match="Token id 1002 is out of range"):
+        split.thaw([1002])
+    assert list(split.grow([1003, np.int64(1004)]).vocabulary) == ["1001", "1002", "1003", "1004"]
+    by_matrix = SplitTable.from_matrix([[1.0], [2.0]], ["1002"], vocabulary=[1001, 1002])
+    assert by_matrix.index == {"1001": 0, "1002": 1} and by_matrix.trainable.tolist() == [[2.0]]
+
+
+def test_unset_seeds_follow_keras():
+    keras = pytest.importorskip("keras")
+
+    def rows_after(seed):
+        keras.utils.set_random_seed(seed)
+        split = build_split(["a", "b"], {"a": [1.0, 2.0]}, seed=None).grow(["c"]).grow(["d"], oov_initializer="normal")
+        return split.trainable.tolist()
+
+    assert rows_after(7) == rows_after(7) != rows_after(8)
+    # Each draw is another one.
+    assert len({row[0] for row in rows_after(7)}) == 3

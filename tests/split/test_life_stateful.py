@@ -164,7 +164,8 @@ class Life(RuleBasedStateMachine):
         kept = [i for i in range(len(self.cells)) if i not in ids]
         if not kept:
             return
-        split, new_ids = self.split.shrink(self.as_names(data, sorted(ids)), drop_reserved=True)
+        split = self.split.shrink(self.as_names(data, sorted(ids)), drop_reserved=True)
+        new_ids = split.id_mapping
         assert new_ids.tolist() == [kept.index(i) if i in kept else -1 for i in range(len(self.cells))]
         assert split.frozen is self.split.frozen and split.table is self.split.table
         self.cells = [self.cells[i] for i in kept]
@@ -241,7 +242,8 @@ class Life(RuleBasedStateMachine):
         names = self.names or [str(number) for number in range(self.split.num_tokens)]
         old_words = self.words_of_table()
         given = self.as_table(source) if is_table else source
-        split, change = self.split.with_frozen(given, missing=missing, newly_found=newly_found, vocabulary=vocabulary)
+        split = self.split.with_frozen(given, missing=missing, newly_found=newly_found, vocabulary=vocabulary)
+        change = split.vector_change
         assert change.missing == tuple(
             name
             for i, name in enumerate(names)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed import SplitTable
+from splitembed import SplitTable, build_split
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
 from splitembed.split.frozen_rows import number_rows
 from splitembed.split.table import split_of
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
+CONFIG = {"num_oov_indices": 1, "mask_token": None, "oov_token": "[UNK]"}
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -62,6 +63,16 @@ def test_copies_are_equal(duplicate):
     split = SplitTable.from_matrix(MATRIX, [1], vocabulary=list("abcd"))
     other = duplicate(split)
     assert other.combine().tolist() == MATRIX.tolist() and list(other.vocabulary) == list("abcd")
+
+
+def test_a_lookup_layer_is_kept_by_changes_and_left_out_of_copies():
+    layer = SimpleNamespace(get_vocabulary=lambda: ["[UNK]", "a"], get_config=lambda: CONFIG)
+    split = build_split(layer, {"a": [1.0]})
+    changed = split.grow(["b"]).thaw(["a"]).with_trainable(np.ones((3, 1))).shrink(["b"]).detached()
+    assert changed.lookup_layer is layer and copy.deepcopy(split).lookup_layer is None
+    assert pickle.loads(pickle.dumps(split)).lookup_layer is None
+    with pytest.raises(SplitError, match="A lookup layer needs tokens, and the ids of this split have no strings"):
+        SplitTable.from_matrix(MATRIX, [1]).update_lookup(layer)
 
 
 def test_one_token():

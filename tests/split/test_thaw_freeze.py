@@ -143,20 +143,23 @@ def test_rows_between_the_steps_of_int8_are_not_frozen():
 
 def test_shrink_returns_the_new_ids():
     split = by_hand()
-    smaller, new_ids = split.shrink(["of", "usr"])
+    smaller = split.shrink(["of", "usr"])
+    new_ids = smaller.id_mapping
     assert new_ids.dtype == np.int64 and new_ids.tolist() == [0, 1, 2, -1, -1, 3]
     assert list(smaller.vocabulary) == ["", "[UNK]", "the", "lol"] and smaller.padding == 0
     kept = np.flatnonzero(new_ids >= 0)
     np.testing.assert_array_equal(smaller.lookup(new_ids[kept]), split.lookup(kept))
     # The row of "usr" is dropped, the row of two other tokens is kept.
     assert smaller.trainable.tolist() == [[5.0] * 3]
-    same, ids = split.shrink([])
-    assert same is split and ids.tolist() == list(range(6))
+    assert smaller.compact().id_mapping is new_ids and smaller.thaw(["the"]).id_mapping is None
+    same = split.shrink([])
+    assert same.remap is split.remap and same.id_mapping.tolist() == list(range(6)) and split.id_mapping is None
 
 
 def test_ids_without_strings_shrink():
     split = SplitTable.from_matrix(MATRIX, [1, 4])
-    smaller, new_ids = split.shrink([0, 1])
+    smaller = split.shrink([0, 1])
+    new_ids = smaller.id_mapping
     assert new_ids.tolist() == [-1, -1, 0, 1, 2, 3] and smaller.vocabulary is None
     np.testing.assert_array_equal(smaller.combine(), MATRIX[2:])
     assert carried_rows(split, smaller, new_ids).tolist() == [1]
@@ -166,14 +169,15 @@ def test_reserved_ids_are_dropped_only_with_the_option():
     split, counts = by_hand(), np.array([0, 0, 5, 1, 3, 4])
     with pytest.raises(SplitError, match=r"names the padding id 0 and the id 1 of \[UNK\].*or pass drop_reserved=True"):
         split.shrink(counts < 2)
-    smaller, new_ids = split.shrink(counts < 2, drop_reserved=True)
+    smaller = split.shrink(counts < 2, drop_reserved=True)
+    new_ids = smaller.id_mapping
     assert list(smaller.vocabulary) == ["the", "usr", "lol"] and smaller.padding is None
     assert new_ids.tolist() == [-1, -1, 0, -1, 1, 2]
     np.testing.assert_array_equal(smaller.combine(), split.lookup([2, 4, 5]))
     slots = SplitTable.from_matrix(MATRIX[:3], [], vocabulary=["[UNK]", "[UNK]", "a"])
     with pytest.raises(SplitError, match=r"names the id 1 of \[UNK\], which"):
         slots.shrink([1])
-    moved, _ = SplitTable.from_matrix([[1.0], [0.0]], [], padding=1).shrink([0])
+    moved = SplitTable.from_matrix([[1.0], [0.0]], [], padding=1).shrink([0])
     assert moved.padding == 0
 
 
@@ -184,7 +188,7 @@ def test_dropping_all_tokens_is_refused():
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_compact_drops_unused_rows(dtype):
-    split = by_hand().with_frozen_dtype(dtype).thaw(["the"]).shrink(["usr"])[0]
+    split = by_hand().with_frozen_dtype(dtype).thaw(["the"]).shrink(["usr"])
     small = split.compact()
     # "of", padding; [UNK], "the".
     assert (small.num_frozen, small.num_trainable, small.frozen_dtype) == (2, 2, dtype)
@@ -203,7 +207,7 @@ def shared(tmp_path):
 
 
 def test_a_shared_table_stays_shared_until_rows_are_added(shared, tmp_path):
-    for split in (shared.thaw(["of"]), shared.shrink(["of"])[0], shared.grow(["to", "zzz"])):
+    for split in (shared.thaw(["of"]), shared.shrink(["of"]), shared.grow(["to", "zzz"])):
         assert split.frozen is shared.frozen and split.table is shared.table
         assert split.frozen_file() == tmp_path / "glove.h5"
         split.save(tmp_path / "model")
@@ -228,7 +232,7 @@ def test_memory_is_that_of_the_changed_rows(tmp_path):
     table = open_frozen(tmp_path / "frozen.h5")
     assert table.mapped and table.vectors.nbytes > 100e6
     split = SplitTable(table.vectors, np.arange(num_frozen), np.empty((0, dim)), table=table)
-    used = split.shrink(np.arange(num_frozen) >= 1000)[0].thaw([0, 1])
+    used = split.shrink(np.arange(num_frozen) >= 1000).thaw([0, 1])
 
     def peak_of(operation):
         tracemalloc.start()

@@ -8,6 +8,7 @@ import pytest
 
 from splitembed.errors import VocabularyError
 from splitembed.vocabulary import read_vocabulary
+from splitembed.vocabulary.keras_layers import update_layer
 
 
 def lookup_layer(tokens, **attributes):
@@ -23,7 +24,6 @@ def lookup_layer(tokens, **attributes):
         (lookup_layer(["[UNK]", "a"], output_mode="multi_hot"), 'must have output_mode="int". Received: .*multi_hot'),
         (lookup_layer(["[UNK]"]), "has no tokens yet. Call its adapt"),
         (lookup_layer([], num_oov_indices=0), "has no tokens yet"),
-        (lookup_layer([-1, 3]), "Tokens must be str. Received: -1 of type int"),
         (SimpleNamespace(get_vocabulary=lambda: ["a"]), "not a Keras lookup layer. Pass the list"),
     ],
 )
@@ -189,5 +189,63 @@ def test_row_i_belongs_to_the_token_that_text_vectorization_maps_to_i_after_set_
 def test_integers_beside_slots_without_a_name(vocabulary_dtype):
     layer = lookup_layer([0, None, np.int32(7)], mask_token=0, oov_token=None, vocabulary_dtype=vocabulary_dtype)
     assert read_vocabulary(layer).tokens == ("0", "[UNK]", "7")
-    with pytest.raises(VocabularyError, match="Tokens must be str. Received: 1.5 of type float at position 1"):
+    with pytest.raises(VocabularyError, match="Tokens must be str or int. Received: 1.5 of type float at position 1"):
         read_vocabulary(lookup_layer([-1, 1.5], vocabulary_dtype=vocabulary_dtype, oov_token=-1))
+
+
+LAYERS = {
+    "string lookup": lambda layers, tokens: layers.StringLookup(vocabulary=tokens, mask_token="", num_oov_indices=2),
+    "string lookup without slots": lambda layers, tokens: layers.StringLookup(vocabulary=tokens, num_oov_indices=0),
+    "integer lookup": lambda layers, tokens: layers.IntegerLookup(vocabulary=list(map(int, tokens)), mask_token=0),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_an_updated_layer_returns_the_new_ids_also_after_saving(kind, tmp_path):
+    import keras
+
+    layer = LAYERS[kind](keras.layers, ["5", "7"])
+    tokens = [*read_vocabulary(layer).tokens, "9", "6"]
+    update_layer(layer, tokens)
+    assert read_vocabulary(layer).tokens == tuple(tokens)
+    words = [int(token) if kind == "integer lookup" else token for token in tokens[-4:]]
+    ids = list(range(len(tokens) - 4, len(tokens)))
+    assert looked_up(layer, words) == ids
+    inputs = keras.Input((1,), dtype="int64" if kind == "integer lookup" else "string")
+    keras.Model(inputs, layer(inputs)).save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras").layers[-1]
+    assert looked_up(loaded, words) == ids
+
+
+def test_an_updated_text_vectorization_returns_the_new_ids_also_after_saving(tmp_path):
+    import keras
+
+    layer = keras.layers.TextVectorization()
+    layer.adapt(["good film"])
+    update_layer(layer, ["", "[UNK]", "good", "film", "meh"])
+    inputs = keras.Input((1,), dtype="string")
+    keras.Model(inputs, layer(inputs)).save(tmp_path / "model.keras")
+    for each in (layer, keras.models.load_model(tmp_path / "model.keras").layers[-1]):
+        assert looked_up(each, ["A meh film"]) == [1, 4, 3]
+
+
+def test_layers_that_cannot_have_the_vocabulary_are_refused():
+    import keras
+
+    tokens = ["", "[UNK]", "a", "b"]
+    made = keras.layers.TextVectorization(vocabulary=["a"])
+    full = keras.layers.TextVectorization(max_tokens=3)
+    other = keras.layers.StringLookup(vocabulary=["a"], oov_token="<unk>")
+    integers = keras.layers.IntegerLookup(vocabulary=[7])
+    cases = [
+        (made, tokens, "was made with `vocabulary`, which its saved config would restore. Make a new layer"),
+        (full, tokens, "has max_tokens=3, but the split has 4 tokens. Make a new layer"),
+        (other, tokens, r"has the mask and OOV tokens \['<unk>'\]; expected those of the split: \[''\]"),
+        (integers, ["-1", "7", "a"], "cannot have the vocabulary of the split: invalid literal"),
+        (keras.layers.StringLookup(), ["[UNK]", "a", "a"], "cannot have the vocabulary of the split"),
+        (keras.layers.Dense(1), tokens, "Dense is not a Keras lookup layer"),
+    ]
+    for layer, words, message in cases:
+        with pytest.raises(VocabularyError, match=message):
+            update_layer(layer, words)
+    assert read_vocabulary(integers).tokens == ("-1", "7") and read_vocabulary(made).tokens == ("", "[UNK]", "a")
