@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -58,7 +59,14 @@ class VectorChange:
 
 
 def with_frozen(
-    split: AnySplit, source: Any, *, missing: str, newly_found: str, fallbacks: Any, vocabulary: Any
+    split: AnySplit,
+    source: Any,
+    *,
+    missing: str,
+    newly_found: str,
+    fallbacks: Any,
+    vocabulary: Any,
+    reading: Mapping[str, Any],
 ) -> tuple[AnySplit, VectorChange]:
     """Return the split on other vectors, and what that changed; see `SplitTable.with_frozen`."""
     if missing not in _MISSING_RULES or newly_found not in _NEWLY_FOUND_RULES:
@@ -68,7 +76,7 @@ def with_frozen(
         )
     tokens = _tokens(split, vocabulary)
     candidates = find_candidates(tokens, fallbacks)
-    vectors = read_source(source, candidates, split.dim)
+    vectors = read_source(source, candidates, split.dim, reading)
     words = candidates.match_vectors(vectors).rows
     is_found = words != NO_ROW
     is_missing = (split.remap >= 0) & ~is_found

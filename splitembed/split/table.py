@@ -498,6 +498,7 @@ class SplitTable:
         oov_initializer: Any = "uniform",
         existing: str = "error",
         seed: Any = None,
+        **reading: Any,
     ) -> "SplitTable":
         """Return the split with new tokens at its end: those with a pretrained vector are frozen, the others train.
 
@@ -522,6 +523,7 @@ class SplitTable:
             oov_initializer: initial values of rows without a vector, as for `build_split`.
             existing: "error", or "skip" to leave out tokens that the split already has.
             seed: of the initializer.
+            **reading: options of `read_vectors`, such as `format` and `allow_pickle`.
 
         Raises:
             VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or vectors of another dim.
@@ -536,6 +538,7 @@ class SplitTable:
             oov_initializer=oov_initializer,
             existing=existing,
             seed=seed,
+            reading=reading,
         )
 
     def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> tuple["SplitTable", NDArray[np.int64]]:
@@ -571,6 +574,7 @@ class SplitTable:
         newly_found: str = "keep",
         fallbacks: Any = (),
         vocabulary: Any = None,
+        **reading: Any,
     ) -> tuple["SplitTable", VectorChange]:
         """Return the split with other pretrained vectors as its frozen rows, and a report of what changed.
 
@@ -592,6 +596,7 @@ class SplitTable:
             fallbacks: other spellings to try, as for `build_split`.
             vocabulary: the vocabulary, as for `read_vocabulary`, where it tells more about the tokens than their names:
                 how a tokenizer's tokens are spelled in files of vectors, or which ids are reserved.
+            **reading: options of `read_vectors`, such as `format` and `allow_pickle`.
 
         Returns:
             The split; and the `VectorChange`, which names the tokens.
@@ -602,7 +607,13 @@ class SplitTable:
                 vocabulary than that of the split.
         """
         return with_frozen(
-            self, source, missing=missing, newly_found=newly_found, fallbacks=fallbacks, vocabulary=vocabulary
+            self,
+            source,
+            missing=missing,
+            newly_found=newly_found,
+            fallbacks=fallbacks,
+            vocabulary=vocabulary,
+            reading=reading,
         )
 
     def __repr__(self) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from splitembed.errors import VectorFormatError
+from splitembed.paths import holds_bytes, is_path, local_source, name_source
 from splitembed.tables import FrozenTable
 from splitembed.vectors.layouts import Layout, find_layout
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, refuse_datasets
-from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, name_source, open_stream
+from splitembed.vectors.streams.opening import Stream, open_stream
 from splitembed.vectors.word_vectors import WordVectors
 
 ACCEPTED = (
@@ -45,18 +46,17 @@ class OpenRequest:
         self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack, progress: bool | None = None
     ) -> None:
         self.options, self.checks, self.stack, self.progress = options, checks, stack, progress
-        self.source = options.source
+        self.source = local_source(options.source)
 
     @functools.cached_property
     def path(self) -> Path | None:
         """The path of a file or folder; None for standard input, file objects and objects in memory."""
-        is_path = isinstance(self.source, (str, os.PathLike)) and os.fspath(self.source) != STANDARD_INPUT
-        return Path(self.source) if is_path else None
+        return self.source if isinstance(self.source, Path) else None
 
     @property
     def holds_bytes(self) -> bool:
         """Whether the source is a path, standard input or a file object, not an object in memory."""
-        return isinstance(self.source, (str, os.PathLike)) or hasattr(self.source, "read")
+        return holds_bytes(self.source)
 
     @functools.cached_property
     def folder(self) -> Path | None:
@@ -144,12 +144,12 @@ def name_of(source: Any) -> str:
     >>> name_of("glove.txt"), name_of({"the": [1.0]}), name_of((["the"], [[1.0]]))
     ('glove.txt', 'dict', '(words, matrix)')
     """
-    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+    if holds_bytes(source):
         return name_source(source)
     if isinstance(source, FrozenTable):
         return str(source.path or "the frozen table")
     if isinstance(source, WordVectors):
         return source.source
     if is_words_and_matrix(source):
-        return os.fspath(source[1]) if isinstance(source[1], (str, os.PathLike)) else "(words, matrix)"
+        return os.fspath(source[1]) if is_path(source[1]) else "(words, matrix)"
     return type(source).__name__

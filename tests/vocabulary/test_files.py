@@ -33,7 +33,7 @@ def test_C5_line_ends_and_byte_order_mark(tmp_path, content):
         (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: found a blank line"),
         (b"a\nb\n\n", "vocabulary.txt, line 3: found a blank line"),
         (b"a\nb\na\n", "vocabulary.txt, line 3: found the token 'a' of line 1 again"),
-        (b"", "The vocabulary is empty"),
+        (b"", "vocabulary.txt: found an empty file; expected at least one token"),
         (b"\x1f\x8b\x08\x00", "found gzip data; expected a UTF-8 text file"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError, VectorFormatError
+from splitembed.paths import local_path
 from splitembed.vectors.fasttext.header import is_fasttext
 from splitembed.vectors.fasttext.model import Model
 from splitembed.vectors.fasttext.read_bin import open_model
@@ -56,7 +57,7 @@ class SubwordVectors:
     def __init__(self, path: str | os.PathLike[str], *, member: str | None = None, dim: int | None = None) -> None:
         self.path, self._member, self._requested_dim = os.fspath(path), member, dim
         # The working directory may change before `rows`.
-        self._absolute_path = os.path.abspath(path)
+        self._absolute_path = os.path.abspath(local_path(path))
         # Warnings about the model are issued once.
         self.has_warned = False
         with self._open() as (model, _):
