@@ -118,7 +118,7 @@ def _check_lines(name: str, tokens: tuple[str, ...]) -> None:
 
 def _is_running_text(tokens: tuple[str, ...]) -> bool:
     """Return whether most lines hold three words or more, which few tokens do."""
-    sample = tokens[:_NUM_SAMPLE_LINES]
+    sample = list(filter(None, tokens[:_NUM_SAMPLE_LINES]))
     return 2 * sum(sum(map(str.isalpha, token.split())) > 2 for token in sample) > len(sample)
 
 
