@@ -104,7 +104,9 @@ def add_members(found, prefix, members):
 
 
 def names_with(*parameters):
-    return {name for name, (_, signature) in public_signatures().items() if set(parameters) & signature.parameters.keys()}
+    return {
+        name for name, (_, signature) in public_signatures().items() if set(parameters) & signature.parameters.keys()
+    }
 
 
 def forms(content, folder, monkeypatch):

@@ -16,7 +16,9 @@ def test_the_home_folder_is_expanded(monkeypatch, tmp_path, make):
     assert local_path(make("~/out")) == tmp_path / "out"
 
 
-@pytest.mark.parametrize("path", ["a.txt", "/a/~/b", "a~", "~no-such-user/a", r"C:\vectors", "C:/vectors", "a:b", "a/b:/c"])
+@pytest.mark.parametrize(
+    "path", ["a.txt", "/a/~/b", "a~", "~no-such-user/a", r"C:\vectors", "C:/vectors", "a:b", "a/b:/c"]
+)
 def test_other_paths_stay_as_they_are(path):
     assert local_path(path) == Path(path)
 
@@ -57,6 +59,7 @@ def test_bytes_are_read_from_every_form(tmp_path, monkeypatch):
 
 
 def test_files_opened_as_text_are_refused():
-    for file in (io.StringIO("the"), tempfile.TemporaryFile("w+"), tempfile.NamedTemporaryFile("w+")):
-        with file, pytest.raises(SplitError, match="found a file that was opened as text"):
-            open_bytes(file)
+    with tempfile.NamedTemporaryFile("w+") as wrapped:
+        for file in (io.StringIO("the"), wrapped):
+            with pytest.raises(SplitError, match="found a file that was opened as text"):
+                open_bytes(file)

@@ -77,12 +77,11 @@ def build(
     if oov_initializer not in (*BUILT_IN_NAMES, *TOKEN_NAMES):
         import_keras()
     source, tokens = vector_source(vectors, options), vocabulary_of(vocabulary, options)
-    split = build_split(
-        tokens, source, counts=count_tokens(counts), oov_initializer=oov_initializer, **options
-    )
+    split = build_split(tokens, source, counts=count_tokens(counts), oov_initializer=oov_initializer, **options)
     saved = _save(split, directory)
     text = f"{split.coverage}\n{split}\n{_saved_text(directory, **saved)}"
-    content = {"split": describe_split(split), "coverage": split.coverage.to_dict(), **saved}
+    coverage = None if split.coverage is None else split.coverage.to_dict()
+    content = {"split": describe_split(split), "coverage": coverage, **saved}
     print_result(text, content, json_path)
 
 
@@ -111,9 +110,7 @@ def _saved_text(directory: Path, saved: list[str], removed: list[str], frozen_ta
 @click.option("--dtype", default="float32", show_default=True, help="float32, float16, bfloat16 or int8.")
 @reading_options
 @json_option
-def convert(
-    vectors: Path | str, output: Path | str, dtype: str, json_path: Path | str | None, **options: Any
-) -> None:
+def convert(vectors: Path | str, output: Path | str, dtype: str, json_path: Path | str | None, **options: Any) -> None:
     """Stream VECTORS (a file or a directory) into the frozen table OUTPUT, which many models can share."""
     from splitembed.cli.describe import describe_frozen
     from splitembed.vectors.save_frozen import save_frozen

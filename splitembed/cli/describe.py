@@ -7,12 +7,12 @@ import h5py
 import numpy as np
 
 from splitembed.split.table import SplitTable
-from splitembed.tables import TRAINABLE_NAME, FrozenTable, TrainableTable, open_frozen, open_trainable
+from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, FrozenTable, TrainableTable, open_frozen, open_trainable
 from splitembed.tables.fields import TRAINABLE_FORMAT, text_or_other
 
 
 def describe(path: Path, verify: bool = False) -> dict[str, Any]:
-    """Return the sizes, dtypes and fingerprints of a frozen.h5, a trainable.h5, or a directory with both.
+    """Return the sizes, dtypes and fingerprints of a frozen.h5, a trainable.h5, or a directory with one or both.
 
     Args:
         path: the file or directory.
@@ -25,6 +25,8 @@ def describe(path: Path, verify: bool = False) -> dict[str, Any]:
     Raises:
         SplitEmbedError: the tables are invalid, or `path` holds none.
     """
+    if path.is_dir() and (path / FROZEN_NAME).exists() and not (path / TRAINABLE_NAME).exists():
+        path = path / FROZEN_NAME
     if path.is_dir():
         return _describe_directory(path, verify)
     if is_trainable(path):

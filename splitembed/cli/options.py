@@ -102,7 +102,7 @@ _VOCABULARY = {
     "marks": click.option(
         "--marks",
         metavar="NAME",
-        help="The marks of subwords: wordpiece, metaspace, byte-level, word-end, or none. Default: those of a tokenizer.",
+        help="The marks of subwords: wordpiece, metaspace, byte-level, word-end, or none. Default: a tokenizer's.",
     ),
 }
 

@@ -19,6 +19,11 @@ _NAMES_IN_PYTHON = {
     "frozen_dtype": ("frozen_dtype", "dtype"),
     "oov_initializer": ("oov_initializer", "initializer"),
 }
+# Advice that names functions of Python, and the same for the command line.
+_ADVICE = (
+    (re.compile(r"Use read_vectors for other files of vectors\."), "Make one with: splitembed convert VECTORS OUTPUT."),
+    (re.compile(r"Open it with open_(?:frozen|trainable)\."), "Pass the other table, or the folder with both."),
+)
 _WORDS_AND_MATRIX = re.compile(r"\(words, (?:path|matrix)\)")
 
 
@@ -92,6 +97,8 @@ def in_shell_words(message: str, command: click.Command) -> str:
             message = _with_shell_name(message, name, parameter)
         if own_name == "words":
             message = _WORDS_AND_MATRIX.sub("the matrix with --words FILE", message)
+    for pattern, advice in _ADVICE:
+        message = pattern.sub(advice, message)
     return " ".join(message.splitlines())
 
 

@@ -45,7 +45,9 @@ def grow(
         return split
     candidates = find_candidates(new, fallbacks)
     if source is None and reading:
-        raise SplitError(f"`{next(iter(reading))}` is an option for reading `source`. Pass `source` too, or leave it out.")
+        raise SplitError(
+            f"`{next(iter(reading))}` is an option for reading `source`. Pass `source` too, or leave it out."
+        )
     vectors = own_vectors(split) if source is None else read_source(source, candidates, split.dim, reading)
     words = candidates.match_vectors(vectors).rows
     if source is not None and new.is_ordinary.any() and (words == NO_ROW).all():

@@ -65,7 +65,7 @@ class FrozenWriter:
 
     def __enter__(self) -> "FrozenWriter":
         refuse_foreign(self.path, FROZEN_FORMAT)
-        folder = writable_folder(self.path)
+        folder = os.fspath(writable_folder(self.path))
         dtypes: dict[str, DTypeLike] = {
             "vectors": self.storage.stored_dtype,
             "scale": "f4",

@@ -137,9 +137,9 @@ def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> SourceTokens:
     if isinstance(source, np.ndarray) and source.ndim == 1:
         return from_list(source.tolist())
     raise VocabularyError(
-        "A vocabulary must be a list of tokens in id order, the path of a text file or of a tokenizer.json, a file object, "
-        "a Keras StringLookup, TextVectorization or IntegerLookup layer, a dict token -> id, a Keras Tokenizer, a Hugging Face "
-        "tokenizer, a gensim Dictionary, or the number of ids without strings. "
+        "A vocabulary must be a list of tokens in id order, the path of a text file or of a tokenizer.json, an open "
+        "file, a Keras StringLookup, TextVectorization or IntegerLookup layer, a dict token -> id, a Keras Tokenizer, "
+        "a Hugging Face tokenizer, a gensim Dictionary, or the number of ids without strings. "
         f"Received: {type(source).__name__}.{_hint(source)}"
     )
 

@@ -177,7 +177,7 @@ def test_a_plot_needs_counts(folder):
     [
         (["build", "vocabulary.txt", "corpus.txt", "out"], "corpus.txt"),
         (["build", "vocabulary.txt", "vectors.txt", "out", "--min-count", "2"], "--min-count needs --counts"),
-        (["inspect", "vectors.txt"], "vectors.txt"),
+        (["inspect", "vectors.txt"], "Make one with: splitembed convert VECTORS OUTPUT."),
         (["convert", "vocabulary.txt", "glove.h5"], "vocabulary.txt"),
         (["convert", "vectors.txt", "nope/glove.h5"], "nope/glove.h5: The folder of this file does not exist."),
         (["inspect", "."], ".: Found no trainable.h5 in the folder; expected the folder of a saved split."),
@@ -287,7 +287,9 @@ def test_warnings_are_one_line_in_the_words_of_the_shell(folder):
     (folder / "wrong_count.txt").write_text("3 2\nthe 1 1.5\ncat 3 3.5\n")
     done = in_a_shell("splitembed coverage vocabulary.txt wrong_count.txt")
     assert done.returncode == 0
-    expected = b"Warning: wrong_count.txt: header says 3 rows, the file holds 2 (first: line 1). --strict refuses each.\n"
+    expected = (
+        b"Warning: wrong_count.txt: header says 3 rows, the file holds 2 (first: line 1). --strict refuses each.\n"
+    )
     assert done.stderr == expected
 
 

@@ -43,6 +43,11 @@ def test_a_directory_has_the_split_and_both_tables(directory):
     assert text.split("\n", 1)[1] == "\n".join(parts)
 
 
+def test_a_directory_with_a_frozen_table_alone(directory):
+    (directory / "trainable.h5").unlink()
+    assert describe(directory) == describe(directory / "frozen.h5")
+
+
 def test_both_tables_of_an_untied_layer():
     text = as_text(describe(GOLDEN / "trainable-untied-v3.h5", verify=False))
     assert text.count("trainable table  ") == 2 and "\n\nuntied logits\n" in text

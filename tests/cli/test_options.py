@@ -96,7 +96,11 @@ def test_paths_are_local(tmp_path, monkeypatch):
     (tmp_path / "a.txt").touch()
     assert LocalPath(exists=True).convert("~/a.txt", None, None) == tmp_path / "a.txt"
     assert LocalPath(allow_dash=True).convert("-", None, None) == STANDARD_STREAM
-    for path, message in (("~/b.txt", "does not exist"), ("gs://b/x", "the scheme 'gs'"), ("-", "is not possible here")):
+    for path, message in (
+        ("~/b.txt", "does not exist"),
+        ("gs://b/x", "the scheme 'gs'"),
+        ("-", "is not possible here"),
+    ):
         with pytest.raises(click.BadParameter, match=message):
             LocalPath(exists=True).convert(path, None, None)
 

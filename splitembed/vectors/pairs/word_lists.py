@@ -110,9 +110,10 @@ def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
     WordList(words=['red', 'sky'], num_rows=3, row_of=array([1, 2]))
 
     Args:
-        words: strings or integers in the order of the rows, as a sequence or an array; a text file with one word a line,
-            plain or compressed: its path, "-" or the open file; the path of a .npy file; or what `read_vocabulary` reads: a Keras lookup layer,
-            a dict word -> id, a tokenizer, the path of the JSON of either, a gensim Dictionary, a `Vocabulary`.
+        words: strings or integers in the order of the rows, as a sequence or an array; a text file with one word a
+            line, plain or compressed: its path, "-" or the open file; the path of a .npy file; or what
+            `read_vocabulary` reads: a Keras lookup layer, a dict word -> id, a tokenizer, a file with the JSON of
+            either, a gensim Dictionary, a `Vocabulary`.
         allow_pickle: whether a .npy file may hold a pickle.
 
     Raises:
