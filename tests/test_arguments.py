@@ -5,6 +5,7 @@ import inspect
 import io
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ import splitembed
 from splitembed import SplitTable, build_split, read_vectors, read_vocabulary, report_coverage, save_frozen
 from splitembed.coverage import CoverageReport, RankPoint
 from splitembed.errors import SplitError, VectorFormatError
+from splitembed.gradients import PartialEmbedding
 from splitembed.initializers import SubwordVectors
 from splitembed.vectors import VectorSource, iter_vectors
 
@@ -47,12 +49,17 @@ VOCABULARIES = {
     "SplitTable.with_frozen": lambda vocabulary: build_split(["the", "of"], {"the": [1.0]}).with_frozen(
         {"the": [2.0]}, vocabulary=vocabulary
     ),
+    "split_embedding": lambda vocabulary: split_model(vocabulary),
+    "SplitTable": lambda vocabulary: SplitTable([[1.0]], [0, 0], [], vocabulary=vocabulary),
+    "SplitTable.from_arrays": lambda vocabulary: SplitTable.from_arrays([[1.0]], [0, 0], [], vocabulary=vocabulary),
+    "SplitTable.from_matrix": lambda vocabulary: SplitTable.from_matrix([[1.0], [2.0]], ["of"], vocabulary=vocabulary),
+    "gradients.PartialEmbedding": lambda vocabulary: PartialEmbedding(2, [[1.0], [2.0]], ["of"], vocabulary=vocabulary),
 }
-# Of these, `vocabulary` holds the tokens of a split that exists, or a Vocabulary.
-OTHER_VOCABULARIES = {"SplitTable", "SplitTable.from_arrays", "SplitTable.from_matrix"}
-OTHER_VOCABULARIES |= {"vocabulary.align_counts", "coverage.measure_coverage", "gradients.PartialEmbedding"}
-# It needs a Keras model, whose tests read a vocabulary.
-OTHER_VOCABULARIES |= {"split_embedding"}
+OTHER_VOCABULARIES = {
+    # These take what `read_vocabulary` returned.
+    "vocabulary.align_counts",
+    "coverage.measure_coverage",
+}
 PATHS = {
     "save_frozen": lambda path: save_frozen(path, {"the": [1.0, 2.0]}),
     "save_trainable": lambda path: splitembed.save_trainable(path, split()),
@@ -71,6 +78,11 @@ READ_PATHS = {"load_trainable", "SplitTable.open", "initializers.SubwordVectors"
 
 def split():
     return SplitTable.from_matrix([[1.0, 2.0]], [], vocabulary=["the"])
+
+
+def split_model(vocabulary):
+    model = keras.Sequential([keras.Input((None,), dtype="int32"), keras.layers.Embedding(2, 1)])
+    return splitembed.split_embedding(model, ["of"], vocabulary=vocabulary)
 
 
 def report():

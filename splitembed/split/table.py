@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import os
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ class SplitTable:
         remap: ArrayLike,
         trainable: ArrayLike,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
         scale: ArrayLike | None = None,
         frozen_dtype: str | None = None,
@@ -78,7 +77,7 @@ class SplitTable:
         self._frozen = as_read_only(rows) if rows.flags.writeable else rows
         self._trainable = checks.protected(checks.checked_trainable(trainable, self._frozen.shape[1]), trainable)
         self._remap = checks.protected(checks.checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
-        self._vocabulary = checks.checked_vocabulary(vocabulary, len(self._remap))
+        self._vocabulary = checks.checked_vocabulary(checks.as_tokens(vocabulary), len(self._remap))
         self.padding = checks.checked_padding(padding, self._remap, self._frozen)
         self.table = table
         self.coverage = coverage
@@ -90,7 +89,7 @@ class SplitTable:
         remap: ArrayLike,
         trainable: ArrayLike,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
         scale: ArrayLike | None = None,
     ) -> "SplitTable":
@@ -103,7 +102,7 @@ class SplitTable:
         matrix: ArrayLike,
         trainable_ids: Any,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
     ) -> "SplitTable":
         """Split one dense matrix: the named rows train, the others are frozen. `combine` is the inverse.
@@ -115,7 +114,7 @@ class SplitTable:
         Args:
             matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order.
             trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)`.
-            vocabulary: the tokens in id order, or None.
+            vocabulary: the tokens in id order, anything else that `read_vocabulary` reads, or None.
             padding: the id whose row is zero and frozen, or None.
 
         Raises:
@@ -123,7 +122,7 @@ class SplitTable:
             TokenIdError: an id outside the matrix.
             UnknownTokenError: a token outside the vocabulary.
         """
-        rows = checks.as_float32("matrix", matrix)
+        rows, vocabulary = checks.as_float32("matrix", matrix), checks.as_tokens(vocabulary)
         index = None if vocabulary is None else first_indices(vocabulary)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
