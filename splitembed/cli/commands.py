@@ -198,4 +198,6 @@ def demo(directory: Path | None) -> None:
 
 
 def _left_out(tokens: list[str]) -> str:
-    return f"{len(tokens):,} tokens left out: {shortened(tokens, 5, ascii)}" if tokens else "every token"
+    if not tokens:
+        return "every token"
+    return f"{len(tokens):,} token{'s' * (len(tokens) != 1)} left out: {shortened(tokens, 5, ascii)}"
