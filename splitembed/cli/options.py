@@ -4,6 +4,7 @@ Each option of `VectorSource` on the command line is one entry of `_READING`, an
 entry of `_VOCABULARY`, under its name in Python.
 """
 
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ import click
 
 from splitembed.errors import SplitError
 from splitembed.paths import STANDARD_INPUT, local_path
+from splitembed.vectors import VectorSource
 from splitembed.vectors.read_checks import NON_FINITE
+from splitembed.vocabulary import read_vocabulary
 
 # Standard input or output, as commands of Unix name them.
 STANDARD_STREAM = STANDARD_INPUT
@@ -87,6 +90,9 @@ _READING = {
     "non_finite": click.option(
         "--non-finite", type=click.Choice(NON_FINITE), help="Replace NaN and infinities by zero. Default: error."
     ),
+    "progress": click.option(
+        "--progress/--no-progress", default=None, help="Show a bar of bytes read. Default: on a terminal."
+    ),
 }
 _VOCABULARY = {
     "padding": click.option(
@@ -130,9 +136,7 @@ def vector_source(vectors: Path | str, options: dict[str, Any]) -> Any:
     >>> vector_source("glove.txt", options).dim, options
     (50, {'top': 5})
     """
-    from splitembed.vectors import VectorSource
-
-    given = _given(_READING, options)
+    given = _given(_READING, options, VectorSource)
     words = given.pop("words", None)
     if "datasets" in given:
         given["datasets"] = _dataset_names(given["datasets"])
@@ -147,9 +151,7 @@ def vocabulary_of(vocabulary: Path | str, options: dict[str, Any]) -> Any:
     Raises:
         VocabularyError, TokenIdError, UnknownTokenError, OSError: as `read_vocabulary` raises them.
     """
-    from splitembed.vocabulary import read_vocabulary
-
-    given = _given(_VOCABULARY, options)
+    given = _given(_VOCABULARY, options, read_vocabulary)
     for name in {"padding", "unknown"} & given.keys():
         given[name] = id_or_token(given[name])
     if given.get("marks") == "none":
@@ -157,10 +159,11 @@ def vocabulary_of(vocabulary: Path | str, options: dict[str, Any]) -> Any:
     return read_vocabulary(vocabulary, **given)
 
 
-def _given(known: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the known options from those of a command, and return those that the user gave."""
+def _given(known: dict[str, Any], options: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Remove the known options from those of a command, and return those other than the defaults of a function."""
     values = {name: options.pop(name) for name in known}
-    return {name: value for name, value in values.items() if value is not None and value is not False and value != ()}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    return {name: value for name, value in values.items() if value not in (None, (), defaults.get(name))}
 
 
 def _dataset_names(names: tuple[str, ...]) -> tuple[str, ...] | str:

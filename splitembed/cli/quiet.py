@@ -27,6 +27,10 @@ def standard_error_held() -> Iterator[None]:
     >>> with standard_error_held():
     ...     _ = os.write(2, b"a line of a log")
     """
+    if sys.stderr is None:
+        # The shell has closed it.
+        yield
+        return
     sys.stderr.flush()
     original = os.dup(2)
     with tempfile.TemporaryFile() as held:

@@ -39,13 +39,10 @@ class OpenRequest:
         options: the source and the options for reading it.
         checks: the checks of the words and rows.
         stack: closes the files that stay open while rows are read.
-        progress: as for `read_vectors`.
     """
 
-    def __init__(
-        self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack, progress: bool | None = None
-    ) -> None:
-        self.options, self.checks, self.stack, self.progress = options, checks, stack, progress
+    def __init__(self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack) -> None:
+        self.options, self.checks, self.stack = options, checks, stack
         self.source = local_source(options.source)
 
     @functools.cached_property
@@ -91,10 +88,8 @@ class OpenRequest:
             VectorFormatError, OSError, ImportError: as `open_stream` raises them.
         """
         refuse_datasets(self.options)
-        source = self.source if self.path is None else os.fspath(self.path)
-        stream = self.stack.enter_context(
-            open_stream(source, self.progress, member=self.options.member, dim=self.options.dim)
-        )
+        source, options = self.source if self.path is None else os.fspath(self.path), self.options
+        stream = self.stack.enter_context(open_stream(source, options.progress, member=options.member, dim=options.dim))
         # The name of the file inside an archive is part of it.
         self.checks.source = self.checks.warnings.source = stream.path
         return stream
@@ -110,7 +105,7 @@ class OpenRequest:
 
     def for_source(self, source: Any) -> "OpenRequest":
         """Return a request to open another source with the same options."""
-        return OpenRequest(dataclasses.replace(self.options, source=source), self.checks, self.stack, self.progress)
+        return OpenRequest(dataclasses.replace(self.options, source=source), self.checks, self.stack)
 
     def dataset_name(self, reason: str) -> str | None:
         """Return the name of the matrix inside the file, or None for the only one.

@@ -97,18 +97,17 @@ def read_vectors(
         allow_pickle=allow_pickle,
         strict=strict,
         non_finite=non_finite,
+        progress=progress,
     )
     checks = checks_of(options, vocabulary)
     with contextlib.ExitStack() as stack:
-        vectors = read_all(open_vectors(OpenRequest(options, checks, stack, progress)), checks)
+        vectors = read_all(open_vectors(OpenRequest(options, checks, stack)), checks)
     vectors.subwords = vectors.subwords or getattr(options.source, "subwords", None)
     checks.warnings.emit()
     return vectors
 
 
-def iter_vectors(
-    source: Any, vocabulary: Any = None, *, progress: bool | None = None, **reading: Any
-) -> Iterator[Block]:
+def iter_vectors(source: Any, vocabulary: Any = None, **reading: Any) -> Iterator[Block]:
     """Read pretrained vectors block by block. Memory holds one block, and the words of all.
 
     >>> for words, vectors in iter_vectors({"the": [1.0, 2.0], "of": [3.0, 4.0]}):
@@ -118,7 +117,6 @@ def iter_vectors(
     Args:
         source: as for `read_vectors`.
         vocabulary: the tokens whose rows are wanted, also of a frozen.h5; None wants all.
-        progress: as for `read_vectors`.
         **reading: the other options of `read_vectors`.
 
     Yields:
@@ -132,7 +130,7 @@ def iter_vectors(
     request = with_options(source, **reading)
     checks = checks_of(request, vocabulary)
     with contextlib.ExitStack() as stack:
-        yield from read_blocks(open_vectors(OpenRequest(request, checks, stack, progress)), checks)
+        yield from read_blocks(open_vectors(OpenRequest(request, checks, stack)), checks)
     checks.warnings.emit()
 
 

@@ -34,7 +34,6 @@ def save_frozen(
     source: Any,
     *,
     dtype: str = "float32",
-    progress: bool | None = None,
     **reading: Any,
 ) -> FrozenTable:
     """Convert pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
@@ -53,7 +52,6 @@ def save_frozen(
         path: the file to write. An existing file is replaced in one step, after the whole file is written.
         source: any source of `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
-        progress: as for `read_vectors`.
         **reading: options of `read_vectors`, such as `dim` and `allow_pickle`.
 
     Returns:
@@ -72,7 +70,7 @@ def save_frozen(
     request, name = with_options(source, **reading), _source_name(source)
     checks = checks_of(request)
     with contextlib.ExitStack() as stack:
-        opened = open_vectors(OpenRequest(request, checks, stack, progress))
+        opened = open_vectors(OpenRequest(request, checks, stack))
         if shares_rows(opened):
             _write_shared(path, read_all(opened, checks), dtype, name)
         else:

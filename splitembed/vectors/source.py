@@ -27,6 +27,7 @@ class VectorSource:
         allow_pickle: load a pickle, which can run any code: trust its author first.
         strict: raise an error instead of each warning.
         non_finite: "error", or "zero" to replace NaN, infinities and values that overflow float32, with a warning.
+        progress: show a bar of bytes read; None shows it if standard error is a terminal.
     """
 
     source: Any
@@ -37,6 +38,7 @@ class VectorSource:
     allow_pickle: bool = False
     strict: bool = False
     non_finite: str = "error"
+    progress: bool | None = None
 
 
 def with_options(source: Any, **options: Any) -> VectorSource:

@@ -44,6 +44,7 @@ def test_reading_options_make_a_vector_source(tmp_path):
     assert source == VectorSource("vectors.txt", dim=2, member="a.txt", allow_pickle=True, strict=True, format="glove")
     assert others == {"top": 20}
     assert source_of("--words", str(words))[0] == VectorSource((words, "vectors.txt"))
+    assert source_of("--no-progress")[0] == VectorSource("vectors.txt", progress=False)
 
 
 @pytest.mark.parametrize(("names", "datasets"), [(["m"], "m"), (["w", "m"], ("w", "m"))])
