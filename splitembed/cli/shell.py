@@ -38,6 +38,8 @@ class ShellCommand(click.Command):
         is_debug = ctx.params.pop("debug")
         self._check_streams(ctx)
         with warnings.catch_warnings():
+            # Those of splitembed: each is shown, whatever filters Python was started with.
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = self._show_warning
             try:
                 return super().invoke(ctx)
