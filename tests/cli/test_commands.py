@@ -285,12 +285,9 @@ def test_a_closed_pipe_ends_quietly(folder):
 
 def test_warnings_are_one_line_in_the_words_of_the_shell(folder):
     (folder / "wrong_count.txt").write_text("3 2\nthe 1 1.5\ncat 3 3.5\n")
-    done = in_a_shell("splitembed coverage vocabulary.txt wrong_count.txt")
-    assert done.returncode == 0
-    expected = (
-        b"Warning: wrong_count.txt: header says 3 rows, the file holds 2 (first: line 1). --strict refuses each.\n"
-    )
-    assert done.stderr == expected
+    result = CliRunner().invoke(main, ["coverage", "vocabulary.txt", "wrong_count.txt"])
+    found = "wrong_count.txt: header says 3 rows, the file holds 2 (first: line 1)"
+    assert (result.exit_code, result.stderr) == (0, f"Warning: {found}. --strict refuses each.\n")
 
 
 def test_debug_shows_the_traceback(folder):
