@@ -8,48 +8,40 @@ import click
 
 from splitembed.cli.options import (
     EXISTING,
+    FOLDER,
     OUTPUT,
-    VECTORS,
+    SOURCE,
+    STANDARD_STREAM,
     counts_option,
     fallback_option,
-    id_or_token,
-    in_option_names,
+    json_option,
     reading_options,
     vector_source,
+    vocabulary_of,
+    vocabulary_options,
 )
+from splitembed.cli.outputs import name_output, print_result, written_to
+from splitembed.cli.quiet import import_keras
+from splitembed.cli.shell import EXIT_CODES, ShellGroup
 from splitembed.cli.token_counts import count_tokens
-from splitembed.errors import SplitEmbedError, shortened
+from splitembed.errors import shortened
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Command(click.Command):
-    """A command that reports errors of splitembed as one line and exit code 1, without a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (SplitEmbedError, OSError) as error:
-            raise click.ClickException(in_option_names(str(error), self)) from error
-        except ImportError as error:
-            # Only a missing optional library is the user's to install.
-            if "splitembed[" not in str(error):
-                raise
-            raise click.ClickException(str(error)) from error
-
-
-class _Group(click.Group):
-    command_class = _Command
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=ShellGroup, context_settings=_SETTINGS, epilog=EXIT_CODES)
 @click.version_option(package_name="splitembed")
 def main() -> None:
-    """Keep pretrained word vectors in a frozen table and the rows to train in a small second table."""
+    """Keep pretrained word vectors in a frozen table and the rows to train in a small second table.
+
+    VOCABULARY and VECTORS can be - for standard input, OUTPUT and FILE can be - for standard output.
+    """
 
 
 @main.command()
-@click.argument("vocabulary", type=EXISTING)
-@click.argument("vectors", type=VECTORS)
-@click.argument("directory", type=OUTPUT)
+@click.argument("vocabulary", type=SOURCE)
+@click.argument("vectors", type=SOURCE)
+@click.argument("directory", type=FOLDER)
 @counts_option
 @fallback_option
 @click.option("--train-fallbacks", is_flag=True, help="Train tokens that a fallback matched, starting from its row.")
@@ -57,76 +49,109 @@ def main() -> None:
 @click.option("--train-most-frequent", default=0, metavar="K", help="Train the K most frequent known tokens.")
 @click.option("--min-count", default=1, metavar="N", help="Let OOV tokens rarer than N share the row of [UNK].")
 @click.option("--oov-initializer", default="uniform", show_default=True, help="The initializer of OOV rows.")
-@click.option("--padding", metavar="ID|TOKEN", help="The token with a zero, frozen row. Default: a blank first line.")
-@click.option("--unknown", metavar="ID|TOKEN", help="The token for unknown words. Default: [UNK].")
 @click.option("--extend-vocabulary", is_flag=True, help="Append every other word of the vectors to the vocabulary.")
 @click.option("--frozen-dtype", help="Store the frozen rows as float16, bfloat16 or int8.")
-@click.option("--seed", type=int, help="Seed of the initializer.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the initializer.")
+@vocabulary_options
 @reading_options
+@json_option
 def build(
-    vocabulary: Path,
-    vectors: str,
+    vocabulary: Path | str,
+    vectors: Path | str,
     directory: Path,
-    counts: Path | None,
-    padding: str | None,
-    unknown: str | None,
+    counts: Path | str | None,
+    json_path: Path | str | None,
+    oov_initializer: str,
     **options: Any,
 ) -> None:
     """Match VOCABULARY (one token a line, or a tokenizer.json) against VECTORS and save the split in DIRECTORY.
 
-    VECTORS is a file or directory in any supported format, or - for standard input.
+    VECTORS is a file or directory in any supported format. The frozen rows are saved too, unless VECTORS is a frozen
+    table, which is shared.
     """
+    from splitembed.cli.describe import describe_split
+    from splitembed.initializers.by_name import BUILT_IN_NAMES
+    from splitembed.initializers.by_token import TOKEN_NAMES
     from splitembed.split.build import build_split
 
-    source = vector_source(vectors, options)
-    options.update(padding=id_or_token(padding), unknown=id_or_token(unknown))
-    split = build_split(vocabulary, source, counts=count_tokens(counts), **options)
+    if oov_initializer not in (*BUILT_IN_NAMES, *TOKEN_NAMES):
+        import_keras()
+    source, tokens = vector_source(vectors, options), vocabulary_of(vocabulary, options)
+    split = build_split(tokens, source, counts=count_tokens(counts), oov_initializer=oov_initializer, **options)
+    saved = _save(split, directory)
+    text = f"{split.coverage}\n{split}\n{_saved_text(directory, **saved)}"
+    coverage = None if split.coverage is None else split.coverage.to_dict()
+    content = {"split": describe_split(split), "coverage": coverage, **saved}
+    print_result(text, content, json_path)
+
+
+def _save(split: Any, directory: Path) -> dict[str, Any]:
+    """Save a split, and return the files that were written or removed, and the path of its frozen table."""
+    from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME
+
+    frozen, shared = directory / FROZEN_NAME, split.frozen_file()
+    had_frozen = frozen.exists()
     split.save(directory)
-    click.echo(split.coverage)
-    click.echo(split)
-    click.echo(f"Saved in {directory}: {', '.join(sorted(path.name for path in directory.glob('*.h5')))}.")
+    return {
+        "saved": [TRAINABLE_NAME] if shared else [FROZEN_NAME, TRAINABLE_NAME],
+        "removed": [FROZEN_NAME] if had_frozen and not frozen.exists() else [],
+        "frozen_table": str(shared or frozen),
+    }
+
+
+def _saved_text(directory: Path, saved: list[str], removed: list[str], frozen_table: str) -> str:
+    text = f"Saved in {directory}: {', '.join(saved)}. The frozen rows are in {frozen_table}."
+    return f"{text} Removed {', '.join(removed)} of the split saved there before." if removed else text
 
 
 @main.command()
-@click.argument("vectors", type=VECTORS)
+@click.argument("vectors", type=SOURCE)
 @click.argument("output", type=OUTPUT)
 @click.option("--dtype", default="float32", show_default=True, help="float32, float16, bfloat16 or int8.")
 @reading_options
-def convert(vectors: str, output: Path, dtype: str, **options: Any) -> None:
-    """Stream VECTORS (a file, a directory, or -) into the frozen table OUTPUT, which many models can share."""
+@json_option
+def convert(vectors: Path | str, output: Path | str, dtype: str, json_path: Path | str | None, **options: Any) -> None:
+    """Stream VECTORS (a file or a directory) into the frozen table OUTPUT, which many models can share."""
+    from splitembed.cli.describe import describe_frozen
     from splitembed.vectors.save_frozen import save_frozen
 
-    table = save_frozen(output, vector_source(vectors, options), dtype=dtype)
-    click.echo(f"{output}: {len(table.vectors):,} rows x {table.dim}, {table.fingerprint}")
+    with written_to(output) as path:
+        table = save_frozen(path, vector_source(vectors, options), dtype=dtype)
+        content = {**describe_frozen(table), "path": name_output(output)}
+    text = f"{name_output(output)}: {table.num_frozen:,} rows x {table.dim}, {table.fingerprint}"
+    print_result(text, content, json_path, output)
 
 
 @main.command()
 @click.argument("path", type=EXISTING)
 @click.option("--verify", is_flag=True, help="Read every byte and check the fingerprints.")
-def inspect(path: Path, verify: bool) -> None:
+@json_option
+def inspect(path: Path, verify: bool, json_path: Path | str | None) -> None:
     """Describe PATH: a frozen.h5, a trainable.h5, or a directory with both."""
-    from splitembed.cli.describe import describe
+    from splitembed.cli.describe import as_text, describe
 
-    click.echo(describe(path, verify))
+    description = describe(path, verify)
+    print_result(as_text(description), description, json_path)
 
 
 @main.command()
-@click.argument("vocabulary", type=EXISTING)
-@click.argument("vectors", type=VECTORS)
+@click.argument("vocabulary", type=SOURCE)
+@click.argument("vectors", type=SOURCE)
 @counts_option
 @fallback_option
 @click.option("--top", default=20, show_default=True, help="Number of OOV tokens to list, the most frequent first.")
 @click.option("--suggest", is_flag=True, help="Suggest a similar word for each listed OOV token.")
-@click.option("--json", "json_path", type=OUTPUT, help="A file to write the report to as JSON.")
 @click.option(
-    "--plot", "plot_path", type=OUTPUT, help="A file for a plot of coverage by frequency rank, such as a .png."
+    "--plot", "plot_path", type=FOLDER, help="A file for a plot of coverage by frequency rank, such as a .png."
 )
+@vocabulary_options
 @reading_options
+@json_option
 def coverage(
-    vocabulary: Path,
-    vectors: str,
-    counts: Path | None,
-    json_path: Path | None,
+    vocabulary: Path | str,
+    vectors: Path | str,
+    counts: Path | str | None,
+    json_path: Path | str | None,
     plot_path: Path | None,
     **options: Any,
 ) -> None:
@@ -135,12 +160,11 @@ def coverage(
 
     if plot_path and not counts:
         raise click.UsageError("--plot needs --counts: how often each token occurs.")
-    report = report_coverage(vocabulary, vector_source(vectors, options), counts=count_tokens(counts), **options)
-    click.echo(report)
-    if json_path:
-        report.to_json(json_path)
+    source, tokens = vector_source(vectors, options), vocabulary_of(vocabulary, options)
+    report = report_coverage(tokens, source, counts=count_tokens(counts), **options)
     if plot_path:
         report.plot(plot_path)
+    print_result(str(report), report.to_dict(), json_path)
 
 
 @main.command()
@@ -148,21 +172,25 @@ def coverage(
 @click.argument("output", type=OUTPUT)
 @click.option("--format", default="glove", show_default=True, help="glove, word2vec, word2vec-binary or projector.")
 @click.option("--skip-unwritable", is_flag=True, help="Leave out tokens that the format cannot hold, such as padding.")
-def export(path: Path, output: Path, format: str, skip_unwritable: bool) -> None:  # noqa: A002
+def export(path: Path, output: Path | str, format: str, skip_unwritable: bool) -> None:  # noqa: A002
     """Write the tokens and rows of PATH, a directory of tables or a frozen.h5, to the vector file OUTPUT."""
     from splitembed.cli.describe import is_trainable
-    from splitembed.models.export import export_vectors
     from splitembed.split.table import SplitTable
 
+    import_keras()
+    from splitembed.models.export import export_vectors
+
     source = SplitTable.open(path) if path.is_dir() or is_trainable(path) else path
-    left_out = export_vectors(output, source, format=format, skip_unwritable=skip_unwritable)
-    click.echo(f"{output}: {format}, {_left_out(left_out)}")
+    with written_to(output) as written:
+        left_out = export_vectors(written, source, format=format, skip_unwritable=skip_unwritable)
+    click.echo(f"{name_output(output)}: {format}, {_left_out(left_out)}", err=output == STANDARD_STREAM)
 
 
 @main.command()
-@click.option("--directory", type=OUTPUT, help="Where to save the tables. Default: they are not kept.")
+@click.option("--directory", type=FOLDER, help="Where to save the tables. Default: they are not kept.")
 def demo(directory: Path | None) -> None:
     """Build, train, save and reopen a split of the embedded sample."""
+    import_keras()
     from splitembed.cli.demo import run_demo
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -170,4 +198,6 @@ def demo(directory: Path | None) -> None:
 
 
 def _left_out(tokens: list[str]) -> str:
-    return f"{len(tokens):,} tokens left out: {shortened(tokens, 5, ascii)}" if tokens else "every token"
+    if not tokens:
+        return "every token"
+    return f"{len(tokens):,} token{'s' * (len(tokens) != 1)} left out: {shortened(tokens, 5, ascii)}"

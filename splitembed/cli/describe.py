@@ -1,28 +1,52 @@
-"""Descriptions of split tables for the `inspect` command."""
+"""Descriptions of split tables for the `inspect` command, as dicts and as text."""
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from splitembed.split.table import SplitTable
-from splitembed.tables import TRAINABLE_NAME, TrainableTable, open_frozen, open_trainable
+from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, FrozenTable, TrainableTable, open_frozen, open_trainable
 from splitembed.tables.fields import TRAINABLE_FORMAT, text_or_other
 
 
-def describe(path: Path, verify: bool) -> str:
-    """Return lines of text about a frozen.h5, a trainable.h5, or a directory with both.
+def describe(path: Path, verify: bool = False) -> dict[str, Any]:
+    """Return the sizes, dtypes and fingerprints of a frozen.h5, a trainable.h5, or a directory with one or both.
 
     Args:
         path: the file or directory.
         verify: read every byte and check the fingerprints.
 
+    Returns:
+        A dict with some of the keys "split", "trainable", "logits" (of an embedding whose weights are not tied) and
+        "frozen"; each holds strings and numbers.
+
     Raises:
         SplitEmbedError: the tables are invalid, or `path` holds none.
     """
+    if path.is_dir() and (path / FROZEN_NAME).exists() and not (path / TRAINABLE_NAME).exists():
+        path = path / FROZEN_NAME
     if path.is_dir():
-        return "\n".join(_directory_parts(path, verify))
-    return _trainable(path, verify) if is_trainable(path) else _frozen(path, verify)
+        return _describe_directory(path, verify)
+    if is_trainable(path):
+        return _describe_trainable(open_trainable(path, verify=verify))
+    return {"frozen": describe_frozen(open_frozen(path, verify=verify))}
+
+
+def as_text(description: dict[str, Any]) -> str:
+    """Return the lines that the `inspect` command prints for a description."""
+    parts = []
+    if "split" in description:
+        sizes = ", ".join(f"{name}={size}" for name, size in description["split"].items())
+        parts.append(f"SplitTable({sizes})")
+    if "trainable" in description:
+        parts.append(_trainable_text(description["trainable"]))
+    if "logits" in description:
+        parts.append(f"\nuntied logits\n{_trainable_text(description['logits'])}")
+    if "frozen" in description:
+        parts.append(_frozen_text(description["frozen"]))
+    return "\n".join(parts)
 
 
 def is_trainable(path: Path) -> bool:
@@ -33,40 +57,72 @@ def is_trainable(path: Path) -> bool:
         return bool(text_or_other(file, "format") == TRAINABLE_FORMAT)
 
 
-def _directory_parts(directory: Path, verify: bool) -> list[str]:
+def describe_split(split: SplitTable) -> dict[str, Any]:
+    """Return the sizes of a split.
+
+    >>> describe_split(SplitTable([[1.0, 2.0]], [0, 0], []))
+    {'num_tokens': 2, 'dim': 2, 'num_frozen': 1, 'num_trainable': 0}
+    """
+    return {name: getattr(split, name) for name in ("num_tokens", "dim", "num_frozen", "num_trainable")}
+
+
+def describe_frozen(table: FrozenTable) -> dict[str, Any]:
+    """Return the path, sizes, dtype and fingerprint of a frozen table."""
+    return {
+        "path": None if table.path is None else str(table.path),
+        "num_frozen": table.num_frozen,
+        "dim": table.dim,
+        "dtype": table.dtype,
+        "mapped": table.mapped,
+        "num_words": None if table.words is None else len(table.words),
+        "source": table.source,
+        "fingerprint": table.fingerprint,
+    }
+
+
+def _describe_directory(directory: Path, verify: bool) -> dict[str, Any]:
     split = SplitTable.open(directory, verify=verify)
     # Opening the split has verified both files.
-    parts = [str(split), _trainable(directory / TRAINABLE_NAME, verify=False)]
-    if split.table is not None and split.table.path is not None:
-        parts.append(_frozen(split.table.path, verify=False))
-    return parts
+    trainable = _describe_trainable(open_trainable(directory / TRAINABLE_NAME))
+    frozen = {} if split.table is None else {"frozen": describe_frozen(split.table)}
+    return {"split": describe_split(split), **trainable, **frozen}
 
 
-def _frozen(path: Path, verify: bool) -> str:
-    table = open_frozen(path, verify=verify)
-    words = "none" if table.words is None else f"{len(table.words):,}"
-    held = "mapped" if table.mapped else "read"
+def _describe_trainable(table: TrainableTable) -> dict[str, Any]:
+    description = {"trainable": _describe_rows(table)}
+    return description if table.reverse is None else {**description, "logits": _describe_rows(table.reverse)}
+
+
+def _describe_rows(table: TrainableTable) -> dict[str, Any]:
+    return {
+        "num_trainable": len(table.vectors),
+        "dim": table.vectors.shape[1],
+        "num_tokens": len(table.remap),
+        "num_tokens_that_share": len(table.remap) - len(np.unique(table.remap)),
+        "padding": table.padding,
+        "vocabulary_fingerprint": table.vocabulary_fingerprint or None,
+        "frozen_fingerprint": table.frozen_fingerprint,
+        "frozen_path": table.frozen_path or None,
+    }
+
+
+def _frozen_text(table: dict[str, Any]) -> str:
+    words = "none" if table["num_words"] is None else f"{table['num_words']:,}"
     return (
-        f"frozen table   {table.num_frozen:,} rows x {table.dim}, {table.dtype}, {held}\n"
+        f"frozen table   {table['num_frozen']:,} rows x {table['dim']}, {table['dtype']}, "
+        f"{'mapped' if table['mapped'] else 'read'}\n"
         f"words          {words}\n"
-        f"source         {table.source or 'unknown'}\n"
-        f"fingerprint    {table.fingerprint}"
+        f"source         {table['source'] or 'unknown'}\n"
+        f"fingerprint    {table['fingerprint']}"
     )
 
 
-def _trainable(path: Path, verify: bool) -> str:
-    table = open_trainable(path, verify=verify)
-    logits = "" if table.reverse is None else f"\n\nuntied logits\n{_trainable_rows(table.reverse)}"
-    return _trainable_rows(table) + logits
-
-
-def _trainable_rows(table: TrainableTable) -> str:
-    num_shared = len(table.remap) - len(np.unique(table.remap))
+def _trainable_text(table: dict[str, Any]) -> str:
     return (
-        f"trainable table  {len(table.vectors):,} rows x {table.vectors.shape[1]}\n"
-        f"tokens           {len(table.remap):,}, {num_shared:,} of them share another token's row; "
-        f"padding {table.padding}\n"
-        f"vocabulary       {table.vocabulary_fingerprint or 'none: ids have no strings'}\n"
-        f"frozen table     {table.frozen_fingerprint}\n"
-        f"                 {table.frozen_path or 'in the same directory'}"
+        f"trainable table  {table['num_trainable']:,} rows x {table['dim']}\n"
+        f"tokens           {table['num_tokens']:,}, {table['num_tokens_that_share']:,} of them share another token's "
+        f"row; padding {table['padding']}\n"
+        f"vocabulary       {table['vocabulary_fingerprint'] or 'none: ids have no strings'}\n"
+        f"frozen table     {table['frozen_fingerprint']}\n"
+        f"                 {table['frozen_path'] or 'in the same directory'}"
     )

@@ -1,22 +1,55 @@
 """Command-line options that several commands share, and the conversion of their values.
 
-Each option of `VectorSource` on the command line is one entry of `_READING`, under its name in Python.
+Each option of `VectorSource` on the command line is one entry of `_READING`, and each option of `read_vocabulary` one
+entry of `_VOCABULARY`, under its name in Python.
 """
 
+import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-EXISTING = click.Path(exists=True, path_type=Path)
-OUTPUT = click.Path(path_type=Path)
-# A str, because "-" for standard input is not a path.
-VECTORS = click.Path(exists=True, allow_dash=True)
+from splitembed.errors import SplitError
+from splitembed.paths import STANDARD_INPUT, local_path
+from splitembed.vectors import VectorSource
+from splitembed.vectors.read_checks import NON_FINITE
+from splitembed.vocabulary import read_vocabulary
+
+# Standard input or output, as commands of Unix name them.
+STANDARD_STREAM = STANDARD_INPUT
+
+
+class LocalPath(click.Path):
+    """A path with `~` expanded, as a pathlib.Path; or "-" where it is allowed. Addresses of remote storage are refused.
+
+    >>> LocalPath(allow_dash=True).convert("-", None, None), LocalPath().convert("a.txt", None, None).name
+    ('-', 'a.txt')
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == STANDARD_STREAM:
+            if self.allow_dash:
+                return value
+            self.fail("Standard input or output (-) is not possible here. Pass a path.", param, ctx)
+        try:
+            path = local_path(value)
+        except SplitError as error:
+            self.fail(str(error), param, ctx)
+        super().convert(os.fspath(path), param, ctx)
+        return path
+
+
+EXISTING = LocalPath(exists=True)
+SOURCE = LocalPath(exists=True, allow_dash=True)
+FOLDER = LocalPath()
+OUTPUT = LocalPath(allow_dash=True)
 
 counts_option = click.option(
     "--counts",
-    type=EXISTING,
+    type=SOURCE,
     help="A file of token counts: running text, split on white space, or lines of a token and its count.",
 )
 fallback_option = click.option(
@@ -28,9 +61,16 @@ fallback_option = click.option(
     "hyphens, spaces, apostrophes, accents, prefix:TEXT, or joined ones such as lower+accents. Can be repeated; tried "
     "in that order.",
 )
+json_option = click.option(
+    "--json",
+    "json_path",
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write the result as JSON to this file; - for standard output, in place of the text.",
+)
 _READING = {
     "words": click.option(
-        "--words", type=EXISTING, help="A file of the words of a bare matrix, such as an .npy: one a line."
+        "--words", type=SOURCE, help="A file of the words of a bare matrix, such as an .npy: one a line."
     ),
     "dim": click.option(
         "--dim", type=click.IntRange(1), help="The expected length of a row; also selects a file in a zip archive."
@@ -54,32 +94,83 @@ _READING = {
         "--numbers-are-words", is_flag=True, help="Accept a text whose words are all decimal numbers."
     ),
     "strict": click.option("--strict", is_flag=True, help="Turn warnings about the vectors into errors."),
+    "non_finite": click.option(
+        "--non-finite", type=click.Choice(NON_FINITE), help="Replace NaN and infinities by zero. Default: error."
+    ),
+    "progress": click.option(
+        "--progress/--no-progress", default=None, help="Show a bar of bytes read. Default: on a terminal."
+    ),
+}
+_VOCABULARY = {
+    "padding": click.option(
+        "--padding", metavar="ID|TOKEN", help="The token with a zero, frozen row. Default: a blank first line."
+    ),
+    "unknown": click.option("--unknown", metavar="ID|TOKEN", help="The token for unknown words. Default: [UNK]."),
+    "keep_lines": click.option(
+        "--keep-lines", is_flag=True, help="Let ids be the line numbers, with blank and duplicate lines."
+    ),
+    "num_words": click.option(
+        "--num-words", type=click.IntRange(1), metavar="N", help="Of JSON token -> id, keep only ids below N."
+    ),
+    "marks": click.option(
+        "--marks",
+        metavar="NAME",
+        help="The marks of subwords: wordpiece, metaspace, byte-level, word-end, or none. Default: a tokenizer's.",
+    ),
 }
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a command with the options for reading vectors, which `vector_source` uses."""
-    for option in reversed(_READING.values()):
+    return _decorated(command, _READING)
+
+
+def vocabulary_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command with the options for reading a vocabulary, which `vocabulary_of` uses."""
+    return _decorated(command, _VOCABULARY)
+
+
+def _decorated(command: Callable[..., Any], options: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+    for option in reversed(options.values()):
         command = option(command)
     return command
 
 
-def vector_source(vectors: str, options: dict[str, Any]) -> Any:
+def vector_source(vectors: Path | str, options: dict[str, Any]) -> Any:
     """Remove the options for reading vectors from those of a command, and return the source that they describe.
 
     >>> options = {name: None for name in _READING} | {"dim": 50, "top": 5}
     >>> vector_source("glove.txt", options).dim, options
     (50, {'top': 5})
     """
-    from splitembed.vectors import VectorSource
-
-    given = {name: value for name in _READING if (value := options.pop(name))}
+    given = _given(_READING, options, VectorSource)
     words = given.pop("words", None)
     if "datasets" in given:
         given["datasets"] = _dataset_names(given["datasets"])
     if words is None and not given:
         return vectors
     return VectorSource(vectors if words is None else (words, vectors), **given)
+
+
+def vocabulary_of(vocabulary: Path | str, options: dict[str, Any]) -> Any:
+    """Remove the options for reading a vocabulary from those of a command, and return the vocabulary.
+
+    Raises:
+        VocabularyError, TokenIdError, UnknownTokenError, OSError: as `read_vocabulary` raises them.
+    """
+    given = _given(_VOCABULARY, options, read_vocabulary)
+    for name in {"padding", "unknown"} & given.keys():
+        given[name] = id_or_token(given[name])
+    if given.get("marks") == "none":
+        given["marks"] = None
+    return read_vocabulary(vocabulary, **given)
+
+
+def _given(known: dict[str, Any], options: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Remove the known options from those of a command, and return those other than the defaults of a function."""
+    values = {name: options.pop(name) for name in known}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    return {name: value for name, value in values.items() if value not in (None, (), defaults.get(name))}
 
 
 def _dataset_names(names: tuple[str, ...]) -> tuple[str, ...] | str:
@@ -91,25 +182,10 @@ def _dataset_names(names: tuple[str, ...]) -> tuple[str, ...] | str:
     return names[0] if len(names) == 1 else names
 
 
-def id_or_token(text: str | None) -> int | str:
-    """Return the id or token that an option names, or "auto" without a value.
+def id_or_token(text: str) -> int | str:
+    """Return the id or token that an option names.
 
-    >>> id_or_token("0"), id_or_token("<pad>"), id_or_token(None)
-    (0, '<pad>', 'auto')
+    >>> id_or_token("0"), id_or_token("<pad>")
+    (0, '<pad>')
     """
-    if text is None:
-        return "auto"
     return int(text) if text.isascii() and text.isdigit() else text
-
-
-def in_option_names(message: str, command: click.Command) -> str:
-    """Replace the names of Python arguments in a message by those of the command's options.
-
-    >>> command = click.Command("build", params=[click.Option(["--fallback", "fallbacks"])])
-    >>> in_option_names("`fallbacks` must hold rules.", command)
-    '--fallback must hold rules.'
-    """
-    for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            message = message.replace(f"`{parameter.name}`", parameter.opts[0])
-    return message

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from splitembed.coverage.text_table import Number
 from splitembed.errors import SplitError, load_library
+from splitembed.paths import local_path
 
 
 class RankPoint(NamedTuple):
@@ -85,7 +86,7 @@ def saved_figure(axes: Any, path: str | os.PathLike[str] | None) -> Any:
     """
     if path is not None:
         try:
-            axes.figure.savefig(path, dpi=150)
+            axes.figure.savefig(local_path(path), dpi=150)
         except ValueError as error:
             raise SplitError(
                 f"{os.fspath(path)}: the plot cannot be written. {error}. Choose another file name suffix."

@@ -5,13 +5,13 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from splitembed.coverage.plot import RankPoint, plot_curve, share
 from splitembed.coverage.sizes import TableSizes, size_rows
 from splitembed.coverage.suggestions import Suggestion
 from splitembed.coverage.text_table import Number, Row, aligned, number, printable
+from splitembed.paths import local_path
 
 
 class RuleCoverage(NamedTuple):
@@ -159,7 +159,7 @@ class CoverageReport:
         """
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False)
         if path is not None:
-            Path(path).write_text(text + "\n", encoding="ascii")
+            local_path(path).write_text(text + "\n", encoding="ascii")
         return text
 
     def plot(self, path: str | os.PathLike[str] | None = None, axes: Any = None) -> Any:
@@ -180,7 +180,8 @@ class CoverageReport:
 
 
 def _row(label: str, part: Number, whole: Number) -> Row:
-    return label, number(part), number(whole), f"{100 * share(part, whole):.1f} %"
+    # Of nothing there is no share.
+    return label, number(part), number(whole), f"{100 * share(part, whole):.1f} %" if whole else "-"
 
 
 def _with_suggestion(line: str, suggestion: Suggestion | None) -> str:

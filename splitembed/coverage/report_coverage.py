@@ -23,6 +23,9 @@ def report_coverage(
     *,
     fallbacks: Any = (),
     suggest: bool = False,
+    padding: int | str | None = "auto",
+    unknown: int | str | None = "auto",
+    **reading: Any,
 ) -> CoverageReport:
     """Report how much of a vocabulary the pretrained vectors cover, without building a split.
 
@@ -50,6 +53,9 @@ def report_coverage(
         fallbacks: other spellings to try for tokens without an exact match, as in `build_split`.
         suggest: find a similar word for each listed token. This reads and checks every row of the source, and holds
             all its words in memory.
+        padding: the id or token of padding, as for `read_vocabulary`.
+        unknown: the id or token of `[UNK]`, as for `read_vocabulary`.
+        **reading: options of `read_vectors`, such as `dim` and `allow_pickle`.
 
     Returns:
         The report; its sizes are those of a split with float32 rows in which each matched word is frozen.
@@ -60,13 +66,13 @@ def report_coverage(
         SplitError: a fallback is invalid or fails.
         ImportError: `suggest` needs rapidfuzz, which is missing.
     """
-    tokens = read_vocabulary(vocabulary)
+    tokens = read_vocabulary(vocabulary, padding=padding, unknown=unknown)
     candidates = find_candidates(tokens, fallbacks)
     if suggest:
         # Fail before reading the source, which can take minutes.
         load_rapidfuzz()
     words: list[str] = []
-    for block in iter_vectors(source, None if suggest else candidates.words):
+    for block in iter_vectors(source, None if suggest else candidates.words, **reading):
         words += block.words
     match = candidates.match(words)
     report = measure_coverage(tokens, match, counts, top, _default_sizes(tokens, match, block.vectors.shape[1]))

@@ -1,6 +1,5 @@
 """PartialEmbedding, an embedding layer made from one matrix and the ids whose rows train."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -30,7 +29,7 @@ class PartialEmbedding(SplitEmbedding):
         num_tokens: number of rows of the matrix, as `input_dim` in Keras.
         weights: the matrix `(num_tokens, dim)` of all rows, or a list that holds it, `[matrix]`.
         trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)` of the rows that train.
-        vocabulary: the tokens in id order, or None for ids without strings.
+        vocabulary: the tokens in id order, anything else that `read_vocabulary` reads, or None for ids without strings.
         mask_zero: whether to mask id 0, whose row must be zero and frozen.
         split: the split of a saved layer, which its config gives instead of the matrix.
         **kwargs: other arguments of `SplitEmbedding`: `combiner`, `trainable_dropout`, `name` and so on.
@@ -46,7 +45,7 @@ class PartialEmbedding(SplitEmbedding):
         weights: Any = None,
         trainable_ids: Any = None,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         mask_zero: bool = False,
         split: SplitTable | SplitSpec | None = None,
         **kwargs: Any,

@@ -80,8 +80,7 @@ def build_split(
         frozen_dtype: store the frozen rows as "float16", "bfloat16" or "int8"; by default as in the source. With
             another dtype than that of a shared table, the split gets a new table.
         seed: of the initializer; None follows `keras.utils.set_random_seed`.
-        **reading: options of `read_vectors`: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict` and
-            `non_finite`.
+        **reading: options of `read_vectors`, such as `dim` and `allow_pickle`.
 
     Returns:
         The split; its `coverage` reports what was matched.

@@ -1,6 +1,6 @@
 """Checks of the arguments of `SplitTable`, which also convert them to the arrays that a split holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import SplitError
+from splitembed.paths import holds_bytes
 from splitembed.split.protocol import Remap, Rows
 from splitembed.tables.storage import STORAGES, storage_named, storage_of
-from splitembed.vocabulary import check_ids
+from splitembed.vocabulary import Vocabulary, check_ids, read_vocabulary
 from splitembed.vocabulary.labels import refuse_labels
 from splitembed.vocabulary.tokens import as_text
 from splitembed.words import Words
@@ -106,6 +107,16 @@ def checked_remap(remap: ArrayLike, num_frozen: int, num_trainable: int) -> Rema
             f"{num_frozen - 1}, rows of `trainable` from ~0 to ~{num_trainable - 1} (there are {num_trainable})."
         )
     return array.astype(np.int32, copy=False)
+
+
+def as_tokens(vocabulary: Any) -> Any:
+    """Return the tokens of a vocabulary in id order: lists as they are, anything else as `read_vocabulary` reads it.
+
+    >>> as_tokens(["the", "of"]), as_tokens({"red": 1, "sky": 2})
+    (['the', 'of'], ('', 'red', 'sky'))
+    """
+    is_read = holds_bytes(vocabulary) or isinstance(vocabulary, (Vocabulary, Mapping))
+    return read_vocabulary(vocabulary).tokens if is_read or hasattr(vocabulary, "get_vocabulary") else vocabulary
 
 
 def checked_vocabulary(vocabulary: Sequence[str] | None, num_tokens: int) -> Words | None:

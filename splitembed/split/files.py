@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from splitembed import tables
-from splitembed.errors import SplitError
+from splitembed.errors import SplitError, TableFormatError
+from splitembed.paths import local_path
 from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.protocol import Split
 from splitembed.words import Words
@@ -18,13 +19,17 @@ PathLike = str | os.PathLike[str]
 
 def save(split: Split, directory: PathLike) -> None:
     """Write both tables into a folder, or only the trainable one; see `SplitTable.save`."""
-    folder = Path(directory)
+    folder = local_path(directory)
     if folder.is_file():
         raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
     folder.mkdir(parents=True, exist_ok=True)
     frozen, trainable = folder / tables.FROZEN_NAME, folder / tables.TRAINABLE_NAME
-    if frozen_file(split) is not None:
+    shared = frozen_file(split)
+    if shared is not None:
+        stale = _replaced_frozen(frozen, trainable, shared)
         save_trainable(split, trainable)
+        if stale is not None:
+            stale.unlink()
         return
     if frozen.exists() and not trainable.exists() and not tables.is_frozen(frozen, split.fingerprint):
         raise SplitError(
@@ -33,6 +38,21 @@ def save(split: Split, directory: PathLike) -> None:
         )
     save_frozen(split, frozen)
     save_trainable(split.detached(), trainable)
+
+
+def _replaced_frozen(frozen: Path, trainable: Path, shared: Path) -> Path | None:
+    """Return the frozen table that only the split saved here before has; None if the folder has no such table.
+
+    Beside the new trainable table it would be taken for the frozen rows of that.
+    """
+    if not frozen.exists() or not trainable.exists() or frozen.samefile(shared):
+        return None
+    try:
+        before = tables.open_trainable(trainable)
+    except TableFormatError:
+        # It may be the table of anything.
+        return None
+    return frozen if tables.is_frozen(frozen, before.frozen_fingerprint) else None
 
 
 def frozen_file(split: Split) -> Path | None:

@@ -3,7 +3,8 @@
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from splitembed.vocabulary import Vocabulary, read_vocabulary, resolve_ids
 from splitembed.words import first_indices
 
 AnySplit = TypeVar("AnySplit", bound=Split)
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 # Initializers that read the known rows, which need not be loaded for the others.
 _WITH_REFERENCE = ("normal", "mean")
 
@@ -36,13 +38,18 @@ def grow(
     oov_initializer: Any,
     existing: str,
     seed: Any,
+    reading: Mapping[str, Any],
 ) -> AnySplit:
     """Return the split with new tokens at its end; see `SplitTable.grow`."""
     new = _new_tokens(split, tokens, existing)
     if not new.num_tokens:
         return split
     candidates = find_candidates(new, fallbacks)
-    vectors = own_vectors(split) if source is None else read_source(source, candidates, split.dim)
+    if source is None and reading:
+        raise SplitError(
+            f"`{next(iter(reading))}` is an option for reading `source`. Pass `source` too, or leave it out."
+        )
+    vectors = own_vectors(split) if source is None else read_source(source, candidates, split.dim, reading)
     words = candidates.match_vectors(vectors).rows
     if source is not None and new.is_ordinary.any() and (words == NO_ROW).all():
         _warn_of_no_match(new, vectors)
@@ -65,18 +72,19 @@ def grow(
     )
 
 
-def read_source(source: Any, candidates: Candidates, dim: int) -> WordVectors:
+def read_source(source: Any, candidates: Candidates, dim: int, reading: Mapping[str, Any] = _NO_OPTIONS) -> WordVectors:
     """Read the pretrained vectors that tokens can match.
 
     Args:
         source: as for `read_vectors`.
         candidates: the spellings to look for.
         dim: the expected length of a row.
+        reading: options of `read_vectors`.
 
     Raises:
         VectorFormatError: rows of another length, or an error of `read_vectors`.
     """
-    request = with_options(source)
+    request = with_options(source, **reading)
     return read_vectors(dataclasses.replace(request, dim=request.dim or dim), candidates.words)
 
 

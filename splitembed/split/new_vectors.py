@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -59,7 +60,14 @@ class VectorChange:
 
 
 def with_frozen(
-    split: AnySplit, source: Any, *, missing: str, newly_found: str, fallbacks: Any, vocabulary: Any
+    split: AnySplit,
+    source: Any,
+    *,
+    missing: str,
+    newly_found: str,
+    fallbacks: Any,
+    vocabulary: Any,
+    reading: Mapping[str, Any],
 ) -> tuple[AnySplit, VectorChange]:
     """Return the split on other vectors, and what that changed; see `SplitTable.with_frozen`."""
     if missing not in _MISSING_RULES or newly_found not in _NEWLY_FOUND_RULES:
@@ -69,7 +77,7 @@ def with_frozen(
         )
     tokens = _tokens(split, vocabulary)
     candidates = find_candidates(tokens, fallbacks)
-    vectors = read_source(source, candidates, split.dim)
+    vectors = read_source(source, candidates, split.dim, reading)
     words, gaps = candidates.match_vectors(vectors).rows, gap_ids(split)
     zeros = zero_ids(split.padding, gaps)
     words[gaps] = NO_ROW

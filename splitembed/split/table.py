@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import os
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,7 @@ class SplitTable:
         remap: ArrayLike,
         trainable: ArrayLike,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
         scale: ArrayLike | None = None,
         frozen_dtype: str | None = None,
@@ -92,7 +91,7 @@ class SplitTable:
         self._frozen = as_read_only(rows) if rows.flags.writeable else rows
         self._trainable = checks.protected(checks.checked_trainable(trainable, self._frozen.shape[1]), trainable)
         self._remap = checks.protected(checks.checked_remap(remap, len(self._frozen), len(self._trainable)), remap)
-        self._vocabulary = checks.checked_vocabulary(vocabulary, len(self._remap))
+        self._vocabulary = checks.checked_vocabulary(checks.as_tokens(vocabulary), len(self._remap))
         self.padding = checks.checked_padding(padding, self._remap, self._frozen)
         self.table = table
         self.coverage = coverage
@@ -104,7 +103,7 @@ class SplitTable:
         remap: ArrayLike,
         trainable: ArrayLike,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
         scale: ArrayLike | None = None,
     ) -> "SplitTable":
@@ -117,7 +116,7 @@ class SplitTable:
         matrix: ArrayLike,
         trainable_ids: Any,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Any = None,
         padding: int | None = None,
     ) -> "SplitTable":
         """Split one dense matrix: the named rows train, the others are frozen. `combine` is the inverse.
@@ -130,7 +129,7 @@ class SplitTable:
             matrix: `(num_tokens, dim)`; both tables are float32 copies of its rows, in id order. The rows of a pandas
                 DataFrame are found by its index: the tokens, or without a `vocabulary` the ids.
             trainable_ids: ids, tokens (with a `vocabulary`) or a boolean mask `(num_tokens,)`.
-            vocabulary: the tokens in id order, or None.
+            vocabulary: the tokens in id order, anything else that `read_vocabulary` reads, or None.
             padding: the id whose row is zero and frozen, or None.
 
         Raises:
@@ -139,14 +138,15 @@ class SplitTable:
             UnknownTokenError: a token outside the vocabulary.
             VocabularyError: the index of a DataFrame has missing, duplicate or other labels.
         """
-        tokens = None if vocabulary is None else as_text(vocabulary)
+        given = checks.as_tokens(vocabulary)
+        tokens = None if given is None else as_text(given)
         rows = checks.as_float32("matrix", align_rows("matrix", matrix, tokens))
         index = None if tokens is None else first_indices(tokens)
         chosen = np.zeros(len(rows), bool)
         chosen[resolve_ids(trainable_ids, len(rows), index)] = True
         frozen = aligned_empty((int(np.count_nonzero(~chosen)), rows.shape[1]), np.float32)
         np.compress(~chosen, rows, axis=0, out=frozen)
-        return cls(frozen, number_rows(chosen), rows[chosen], vocabulary=vocabulary, padding=padding)
+        return cls(frozen, number_rows(chosen), rows[chosen], vocabulary=tokens, padding=padding)
 
     @classmethod
     def open(
@@ -512,6 +512,7 @@ class SplitTable:
         oov_initializer: Any = "uniform",
         existing: str = "error",
         seed: Any = None,
+        **reading: Any,
     ) -> "SplitTable":
         """Return the split with new tokens at its end: those with a pretrained vector are frozen, the others train.
 
@@ -536,6 +537,7 @@ class SplitTable:
             oov_initializer: initial values of rows without a vector, as for `build_split`.
             existing: "error", or "skip" to leave out tokens that the split already has.
             seed: of the initializer; None follows `keras.utils.set_random_seed`.
+            **reading: options of `read_vectors`, such as `format` and `allow_pickle`.
 
         Raises:
             VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or vectors of another dim.
@@ -550,6 +552,7 @@ class SplitTable:
             oov_initializer=oov_initializer,
             existing=existing,
             seed=seed,
+            reading=reading,
         )
 
     def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> "SplitTable":
@@ -583,6 +586,7 @@ class SplitTable:
         newly_found: str = "keep",
         fallbacks: Any = (),
         vocabulary: Any = None,
+        **reading: Any,
     ) -> "SplitTable":
         """Return the split with other pretrained vectors as its frozen rows; `vector_change` reports what changed.
 
@@ -604,6 +608,7 @@ class SplitTable:
             fallbacks: other spellings to try, as for `build_split`.
             vocabulary: the vocabulary, as for `read_vocabulary`, where it tells more about the tokens than their names:
                 how a tokenizer's tokens are spelled in files of vectors, or which ids are reserved.
+            **reading: options of `read_vectors`, such as `format` and `allow_pickle`.
 
         Raises:
             VocabularyError, VectorFormatError: a vocabulary or vectors that cannot be read, or vectors of another dim.
@@ -611,7 +616,13 @@ class SplitTable:
                 vocabulary than that of the split.
         """
         split, change = with_frozen(
-            self, source, missing=missing, newly_found=newly_found, fallbacks=fallbacks, vocabulary=vocabulary
+            self,
+            source,
+            missing=missing,
+            newly_found=newly_found,
+            fallbacks=fallbacks,
+            vocabulary=vocabulary,
+            reading=reading,
         )
         return split._with(vector_change=change)
 

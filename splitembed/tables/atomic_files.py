@@ -12,6 +12,7 @@ from typing import BinaryIO
 import h5py
 
 from splitembed.errors import TableFormatError
+from splitembed.paths import local_path
 from splitembed.tables.fields import OPENERS, PathLike, check_format, store_text, text_or_other
 
 if sys.platform != "win32":
@@ -35,9 +36,10 @@ def replacing(path: PathLike) -> Iterator[Path]:
     Raises:
         OSError: `path` is a device or a pipe.
     """
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     if target.exists() and not target.is_file() and not target.is_dir():
         raise OSError(errno.EINVAL, "A device or pipe cannot be replaced. Pass the name of a file", str(target))
+    writable_folder(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
@@ -51,24 +53,59 @@ def replacing(path: PathLike) -> Iterator[Path]:
         _synchronize(target.parent)
 
 
-def refuse_foreign(path: PathLike) -> None:
-    """Refuse to replace a file of another format, such as the vectors that a table is made from.
+def writable_folder(path: PathLike) -> Path:
+    """Return the folder that holds a file to write, of a symbolic link the folder of its target.
+
+    The check comes before any temporary file is made, whose name would mean nothing to the caller.
+
+    >>> writable_folder("no such folder/frozen.h5")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] The folder of this file does not exist. Make it first, or check the path:
+    'no such folder/frozen.h5'
 
     Raises:
-        TableFormatError: `path` is such a file.
+        FileNotFoundError, PermissionError: no file can be made there; the message names `path`.
     """
-    if not os.path.isfile(path) or not os.path.getsize(path):
+    folder = _target(path).parent
+    if not folder.is_dir():
+        message = "The folder of this file does not exist. Make it first, or check the path"
+        raise FileNotFoundError(errno.ENOENT, message, os.fspath(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        message = "The folder of this file cannot be written. Change its permissions, or pass another path"
+        raise PermissionError(errno.EACCES, message, os.fspath(path))
+    return folder
+
+
+def _target(path: PathLike) -> Path:
+    return Path(os.path.realpath(local_path(path)))
+
+
+def refuse_foreign(path: PathLike, format_name: str) -> None:
+    """Refuse to replace a file of another format, such as the vectors that a table is made from.
+
+    Args:
+        path: the file to make or replace.
+        format_name: the format that it will have.
+
+    Raises:
+        TableFormatError: `path` is a file of another format, or a table of the other kind.
+    """
+    path = local_path(path)
+    if not path.is_file() or not path.stat().st_size:
         return
-    is_foreign = not h5py.is_hdf5(path)
-    if not is_foreign:
+    found: object = None
+    if h5py.is_hdf5(path):
         # A file that cannot be opened is not worth keeping.
+        found = format_name
         with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
-            is_foreign = text_or_other(file, "format") not in OPENERS
-    if is_foreign:
-        raise TableFormatError(
-            f"{os.fspath(path)} exists and is not a table of splitembed; it would be lost. Pass another name (check "
-            "the order of the arguments), or remove that file first."
-        )
+            found = text_or_other(file, "format")
+    if found == format_name:
+        return
+    kind = f"a table of the format {found}" if found in OPENERS else "not a table of splitembed"
+    raise TableFormatError(
+        f"{path} exists and is {kind}; it would be lost. Pass another name (check the order of the arguments), or "
+        "remove that file first."
+    )
 
 
 @contextlib.contextmanager
@@ -84,7 +121,8 @@ def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version:
     Raises:
         TableFormatError: `path` is a file of another format.
     """
-    refuse_foreign(path)
+    path = local_path(path)
+    refuse_foreign(path, format_name)
     layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
     with replacing(path) as temporary, h5py.File(temporary, "x", **layout) as file:
         store_text(file, format=format_name)
@@ -112,6 +150,7 @@ def reading(path: PathLike, format_name: str) -> Iterator[h5py.File]:
         FileNotFoundError, PermissionError, IsADirectoryError: as `open` raises them.
         TableFormatError: the file is foreign, damaged, too new, or being written.
     """
+    path = local_path(path)
     with open(path, "rb") as stream:
         _refuse_while_written(stream.fileno(), path)
         try:

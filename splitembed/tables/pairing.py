@@ -1,10 +1,12 @@
 """Pairs of a trainable table and its frozen table."""
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from splitembed.errors import FingerprintError, TableFormatError
+from splitembed.paths import local_path
 from splitembed.tables.fields import FROZEN_NAME, TRAINABLE_NAME, PathLike
 from splitembed.tables.find_frozen import SEARCH_PATH, find_frozen, search_path
 from splitembed.tables.read_frozen import FrozenTable, open_frozen
@@ -79,8 +81,9 @@ def open_pair(
         FingerprintError: tables that do not match.
         FileNotFoundError: a table is missing.
     """
-    path = Path(directory)
-    path = path / TRAINABLE_NAME if path.is_dir() else path
+    path = local_path(directory)
+    if path.is_dir():
+        path = _trainable_in(path, directory)
     trainable = open_trainable(path, verify=verify)
     if trainable.reverse is not None:
         raise TableFormatError(
@@ -93,6 +96,14 @@ def open_pair(
         frozen = open_frozen(frozen, verify=verify, memory_map=memory_map)
     check_pair(frozen, trainable)
     return trainable, frozen
+
+
+def _trainable_in(folder: Path, typed: PathLike) -> Path:
+    path = folder / TRAINABLE_NAME
+    if not path.exists():
+        message = f"Found no {TRAINABLE_NAME} in the folder; expected the folder of a saved split. Check the path"
+        raise FileNotFoundError(errno.ENOENT, message, os.fspath(typed))
+    return path
 
 
 def _find_frozen(path: Path, trainable: TrainableTable, verify: bool, memory_map: bool) -> FrozenTable:

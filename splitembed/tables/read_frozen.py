@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import SplitError, TokenIdError
+from splitembed.paths import local_path
 from splitembed.tables import fields as contents
 from splitembed.tables.atomic_files import reading
 from splitembed.tables.datasets import check_length, dataset
@@ -134,7 +135,7 @@ def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True
             vectors,
             contents.text_attribute(file, "fingerprint"),
             source=contents.text_attribute(file, "source"),
-            path=Path(path).absolute(),
+            path=local_path(path).absolute(),
             zero_row=_zero_row(file, vectors),
             words=open_words(file, "words", len(rows) if row_of is None else len(row_of), verify),
             scale=None if scales is None else as_read_only(read(scales)),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.arrays import as_read_only
+from splitembed.paths import local_path
 from splitembed.tables import atomic_files as files
 from splitembed.tables import fields as contents
 from splitembed.tables.datasets import check_length, dataset
@@ -98,7 +99,7 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
             vocabulary=open_words(file, "vocabulary", len(table.remap), verify),
             vocabulary_fingerprint=contents.text_attribute(file, "vocabulary_fingerprint"),
             frozen_path=contents.text_attribute(file, "frozen_path"),
-            path=Path(path).absolute(),
+            path=local_path(path).absolute(),
             reverse=_reverse(file, table, verify),
         )
 

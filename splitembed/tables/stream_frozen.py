@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from splitembed.errors import SplitError
-from splitembed.tables.atomic_files import publishing, refuse_foreign
+from splitembed.tables.atomic_files import publishing, refuse_foreign, writable_folder
 from splitembed.tables.fields import FROZEN_FORMAT, PathLike, store_text
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.spool import Spool
@@ -64,8 +64,8 @@ class FrozenWriter:
         self._spools: dict[str, Spool] = {}
 
     def __enter__(self) -> "FrozenWriter":
-        refuse_foreign(self.path)
-        folder = os.path.dirname(os.path.realpath(self.path))
+        refuse_foreign(self.path, FROZEN_FORMAT)
+        folder = os.fspath(writable_folder(self.path))
         dtypes: dict[str, DTypeLike] = {
             "vectors": self.storage.stored_dtype,
             "scale": "f4",

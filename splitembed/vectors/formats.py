@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from splitembed.errors import VectorFormatError
+from splitembed.paths import is_path
 from splitembed.vectors.fasttext.read_bin import fasttext_blocks
 from splitembed.vectors.fasttext.subwords import SubwordVectors
 from splitembed.vectors.layouts import AUTO, BINARY_FORMAT, DTYPES_OF_FORMATS, FASTTEXT_FORMAT, TEXT_FORMAT, Layout
@@ -110,8 +111,8 @@ def _open_words_and_matrix(request: OpenRequest) -> Pair:
     """Open (words, matrix), each in memory or in a file."""
     name, (words, matrix) = name_of(request.source), request.source
     listed = as_word_list(words, request.options.allow_pickle)
-    if isinstance(matrix, (str, os.PathLike)):
-        rows = _open_matrix(request.for_source(Path(matrix)))
+    if is_path(matrix):
+        rows = _open_matrix(request.for_source(matrix))
     else:
         refuse_datasets(request.options)
         is_layer = in_memory.is_embedding(matrix)

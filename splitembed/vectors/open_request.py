@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from splitembed.errors import VectorFormatError
+from splitembed.paths import holds_bytes, is_path, local_source, name_source
 from splitembed.tables import FrozenTable
 from splitembed.vectors.layouts import Layout, find_layout
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, refuse_datasets
-from splitembed.vectors.streams.opening import STANDARD_INPUT, Stream, name_source, open_stream
+from splitembed.vectors.streams.opening import Stream, open_stream
 from splitembed.vectors.word_vectors import WordVectors
 
 ACCEPTED = (
@@ -38,25 +39,21 @@ class OpenRequest:
         options: the source and the options for reading it.
         checks: the checks of the words and rows.
         stack: closes the files that stay open while rows are read.
-        progress: as for `read_vectors`.
     """
 
-    def __init__(
-        self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack, progress: bool | None = None
-    ) -> None:
-        self.options, self.checks, self.stack, self.progress = options, checks, stack, progress
-        self.source = options.source
+    def __init__(self, options: VectorSource, checks: ReadChecks, stack: contextlib.ExitStack) -> None:
+        self.options, self.checks, self.stack = options, checks, stack
+        self.source = local_source(options.source)
 
     @functools.cached_property
     def path(self) -> Path | None:
         """The path of a file or folder; None for standard input, file objects and objects in memory."""
-        is_path = isinstance(self.source, (str, os.PathLike)) and os.fspath(self.source) != STANDARD_INPUT
-        return Path(self.source) if is_path else None
+        return self.source if isinstance(self.source, Path) else None
 
     @property
     def holds_bytes(self) -> bool:
         """Whether the source is a path, standard input or a file object, not an object in memory."""
-        return isinstance(self.source, (str, os.PathLike)) or hasattr(self.source, "read")
+        return holds_bytes(self.source)
 
     @functools.cached_property
     def folder(self) -> Path | None:
@@ -91,10 +88,8 @@ class OpenRequest:
             VectorFormatError, OSError, ImportError: as `open_stream` raises them.
         """
         refuse_datasets(self.options)
-        source = self.source if self.path is None else os.fspath(self.path)
-        stream = self.stack.enter_context(
-            open_stream(source, self.progress, member=self.options.member, dim=self.options.dim)
-        )
+        source, options = self.source if self.path is None else os.fspath(self.path), self.options
+        stream = self.stack.enter_context(open_stream(source, options.progress, member=options.member, dim=options.dim))
         # The name of the file inside an archive is part of it.
         self.checks.source = self.checks.warnings.source = stream.path
         return stream
@@ -110,7 +105,7 @@ class OpenRequest:
 
     def for_source(self, source: Any) -> "OpenRequest":
         """Return a request to open another source with the same options."""
-        return OpenRequest(dataclasses.replace(self.options, source=source), self.checks, self.stack, self.progress)
+        return OpenRequest(dataclasses.replace(self.options, source=source), self.checks, self.stack)
 
     def dataset_name(self, reason: str) -> str | None:
         """Return the name of the matrix inside the file, or None for the only one.
@@ -144,12 +139,12 @@ def name_of(source: Any) -> str:
     >>> name_of("glove.txt"), name_of({"the": [1.0]}), name_of((["the"], [[1.0]]))
     ('glove.txt', 'dict', '(words, matrix)')
     """
-    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+    if holds_bytes(source):
         return name_source(source)
     if isinstance(source, FrozenTable):
         return str(source.path or "the frozen table")
     if isinstance(source, WordVectors):
         return source.source
     if is_words_and_matrix(source):
-        return os.fspath(source[1]) if isinstance(source[1], (str, os.PathLike)) else "(words, matrix)"
+        return os.fspath(source[1]) if is_path(source[1]) else "(words, matrix)"
     return type(source).__name__

@@ -1,9 +1,10 @@
 """The functions that read any source of vectors, whole or block by block."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from splitembed.paths import holds_bytes
 from splitembed.vectors.formats import open_vectors
 from splitembed.vectors.layouts import AUTO
 from splitembed.vectors.open_request import OpenRequest, name_of
@@ -11,11 +12,12 @@ from splitembed.vectors.opened import read_all, read_blocks
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.source import VectorSource, with_options
 from splitembed.vectors.word_vectors import Block, WordVectors
+from splitembed.vocabulary import read_vocabulary
 
 
 def read_vectors(
     source: Any,
-    vocabulary: Iterable[str] | None = None,
+    vocabulary: Any = None,
     *,
     dim: int | None = None,
     format: str = AUTO,  # noqa: A002
@@ -65,7 +67,7 @@ def read_vectors(
               pieces that continue a word are left out with their rows. Matrix: `(num_rows, dim)`, an array, an open
               HDF5 dataset, the path of a .npy, .npz, HDF5 or safetensors file or of a text of numbers, as
               `numpy.savetxt` writes it, or a Keras `Embedding`.
-        vocabulary: the tokens whose rows are wanted; None wants all.
+        vocabulary: the tokens whose rows are wanted, or a file of them that `read_vocabulary` reads; None wants all.
         dim: the numbers in a row: checked, needed if words end in numbers, and used to choose a file in a zip archive;
             None detects it.
         format: the name of a format ("text", "word2vec-binary", "fasttext-bin"), to refuse any other; also
@@ -105,18 +107,17 @@ def read_vectors(
         non_finite=non_finite,
         skip_bad_lines=skip_bad_lines,
         numbers_are_words=numbers_are_words,
+        progress=progress,
     )
     checks = checks_of(options, vocabulary)
     with contextlib.ExitStack() as stack:
-        vectors = read_all(open_vectors(OpenRequest(options, checks, stack, progress)), checks)
+        vectors = read_all(open_vectors(OpenRequest(options, checks, stack)), checks)
     vectors.subwords = vectors.subwords or getattr(options.source, "subwords", None)
     checks.warnings.emit()
     return vectors
 
 
-def iter_vectors(
-    source: Any, vocabulary: Iterable[str] | None = None, *, progress: bool | None = None, **options: Any
-) -> Iterator[Block]:
+def iter_vectors(source: Any, vocabulary: Any = None, **reading: Any) -> Iterator[Block]:
     """Read pretrained vectors block by block. Memory holds one block, and the words of all.
 
     >>> for words, vectors in iter_vectors({"the": [1.0, 2.0], "of": [3.0, 4.0]}):
@@ -126,8 +127,7 @@ def iter_vectors(
     Args:
         source: as for `read_vectors`.
         vocabulary: the tokens whose rows are wanted, also of a frozen.h5; None wants all.
-        progress: as for `read_vectors`.
-        options: the other options of `read_vectors`.
+        **reading: the other options of `read_vectors`.
 
     Yields:
         At least one block, so that the dim is known. Shared rows are repeated for each word. The warning about
@@ -137,15 +137,17 @@ def iter_vectors(
         VectorFormatError, TableFormatError, VocabularyError, OSError, ImportError: as for `read_vectors`, during the
             iteration.
     """
-    request = with_options(source, **options)
+    request = with_options(source, **reading)
     checks = checks_of(request, vocabulary)
     with contextlib.ExitStack() as stack:
-        yield from read_blocks(open_vectors(OpenRequest(request, checks, stack, progress)), checks)
+        yield from read_blocks(open_vectors(OpenRequest(request, checks, stack)), checks)
     checks.warnings.emit()
 
 
-def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) -> ReadChecks:
+def checks_of(options: VectorSource, vocabulary: Any = None) -> ReadChecks:
     """Return the checks that the options of a source ask for."""
+    if holds_bytes(vocabulary):
+        vocabulary = read_vocabulary(vocabulary).tokens
     return ReadChecks(
         name_of(options.source),
         vocabulary=vocabulary,

@@ -2,12 +2,25 @@
 
 import contextlib
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from splitembed.tables import FrozenTable, FrozenWriter, encode_rows, open_frozen, write_frozen
+from splitembed.errors import TableFormatError
+from splitembed.paths import is_path, local_path
+from splitembed.tables import (
+    TRAINABLE_NAME,
+    FrozenTable,
+    FrozenWriter,
+    encode_rows,
+    is_frozen,
+    open_frozen,
+    open_trainable,
+    write_frozen,
+)
 from splitembed.tables.atomic_files import refuse_foreign
+from splitembed.tables.fields import FROZEN_FORMAT
 from splitembed.vectors.formats import open_vectors
 from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.opened import read_all, read_blocks, shares_rows
@@ -21,8 +34,7 @@ def save_frozen(
     source: Any,
     *,
     dtype: str = "float32",
-    progress: bool | None = None,
-    **options: Any,
+    **reading: Any,
 ) -> FrozenTable:
     """Convert pretrained vectors into a frozen.h5, with an all-zero row at the end for padding ids.
 
@@ -40,10 +52,8 @@ def save_frozen(
         path: the file to write. An existing file is replaced in one step, after the whole file is written.
         source: any source of `read_vectors`.
         dtype: "float32", or "float16", "bfloat16" or "int8" to store rows rounded.
-        progress: as for `read_vectors`.
-        **options: options for reading the source: `dim`, `format`, `member`, `datasets`, `allow_pickle`, `strict`,
-            `non_finite`, `skip_bad_lines` and `numbers_are_words`, as for `read_vectors`. A text whose words are all
-            decimal numbers is an error without `numbers_are_words`.
+        **reading: options of `read_vectors`, such as `dim` and `allow_pickle`. A text whose words are all decimal
+            numbers is an error without `numbers_are_words`.
 
     Returns:
         The table, opened.
@@ -52,15 +62,18 @@ def save_frozen(
         VectorFormatError, TableFormatError, OSError: the source cannot be read.
         SplitError: a number too large for `dtype`.
         VocabularyError: a word that cannot be stored.
-        TableFormatError: `path` is a file that is not a table of splitembed, and would be lost.
+        TableFormatError: `path` is a file that would be lost: not a frozen table of splitembed, or that of a split
+            whose trainable.h5 is beside it.
     """
-    refuse_foreign(path)
-    request, name = with_options(source, **options), _source_name(source)
+    path = local_path(path)
+    refuse_foreign(path, FROZEN_FORMAT)
+    _refuse_rows_in_use(path)
+    request, name = with_options(source, **reading), _source_name(source)
     checks = checks_of(request)
     # Nobody reads a warning again once the file is used.
     checks.refuses_numbers_as_words = True
     with contextlib.ExitStack() as stack:
-        opened = open_vectors(OpenRequest(request, checks, stack, progress))
+        opened = open_vectors(OpenRequest(request, checks, stack))
         if shares_rows(opened):
             _write_shared(path, read_all(opened, checks), dtype, name)
         else:
@@ -69,6 +82,16 @@ def save_frozen(
                     writer.append(words, vectors)
     checks.warnings.emit()
     return open_frozen(path)
+
+
+def _refuse_rows_in_use(path: Path) -> None:
+    """Refuse to replace the frozen table of a split, whose trainable table is useless without it."""
+    trainable = path.with_name(TRAINABLE_NAME)
+    if path.exists() and trainable.exists() and is_frozen(path, open_trainable(trainable).frozen_fingerprint):
+        raise TableFormatError(
+            f"{path} holds the frozen rows of the split in {trainable}; that split would be lost. Pass another name, "
+            f"or remove {trainable} first."
+        )
 
 
 def _write_shared(path: str | os.PathLike[str], vectors: WordVectors, dtype: str, name: str) -> None:
@@ -83,6 +106,6 @@ def _source_name(source: Any) -> str:
     """Return the name of the file without its folders, or of the type of the object."""
     if isinstance(source, (VectorSource, WordVectors)):
         source = source.source
-    if isinstance(source, (tuple, list)) and len(source) == 2 and isinstance(source[1], (str, os.PathLike)):
+    if isinstance(source, (tuple, list)) and len(source) == 2 and is_path(source[1]):
         source = source[1]
-    return os.path.basename(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
+    return os.path.basename(source) if is_path(source) else type(source).__name__

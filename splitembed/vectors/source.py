@@ -29,6 +29,7 @@ class VectorSource:
         non_finite: "error", or "zero" to replace NaN, infinities and values that overflow float32, with a warning.
         skip_bad_lines: leave out lines of a text that cannot be read, and count them in one warning.
         numbers_are_words: accept a text whose words are all decimal numbers; it looks like a matrix without words.
+        progress: show a bar of bytes read; None shows it if standard error is a terminal.
     """
 
     source: Any
@@ -41,6 +42,7 @@ class VectorSource:
     non_finite: str = "error"
     skip_bad_lines: bool = False
     numbers_are_words: bool = False
+    progress: bool | None = None
 
 
 def with_options(source: Any, **options: Any) -> VectorSource:

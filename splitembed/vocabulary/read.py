@@ -1,6 +1,5 @@
 """Read a vocabulary from any supported source."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from splitembed.errors import VocabularyError
+from splitembed.paths import holds_bytes
 from splitembed.vocabulary.files import from_file
 from splitembed.vocabulary.keras_layers import from_layer
 from splitembed.vocabulary.marks import spell_tokens, usual_marks
@@ -42,11 +42,12 @@ def read_vocabulary(
     Args:
         source: one of
             - a list, tuple or array of str or of integers, which are tokens: 1001 is the token "1001";
-            - the path of a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, tokens are not
-              stripped; a blank first line is padding, as Keras writes it);
+            - a text file with one token a line (UTF-8; LF or CRLF; a BOM is dropped, tokens are not stripped; a blank
+              first line is padding, as Keras writes it): its path, "-" for standard input, or a file opened in binary
+              mode;
             - a Keras `StringLookup`, `TextVectorization` or `IntegerLookup` layer;
-            - a dict token -> id, from 0 or from 1 without gaps; the path of such JSON; or a Keras `Tokenizer`;
-            - the path of a Hugging Face tokenizer.json, a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`:
+            - a dict token -> id, from 0 or from 1 without gaps; a file of such JSON; or a Keras `Tokenizer`;
+            - a Hugging Face tokenizer.json as a file, a `tokenizers.Tokenizer` or a fast tokenizer of `transformers`:
               special tokens and ids without a token are reserved;
             - a gensim `Dictionary`, or another object with `token2id`: ids without a token are reserved;
             - an integer N, or range(N), for the ids 0 to N - 1 without strings;
@@ -73,8 +74,9 @@ def read_vocabulary(
         TokenIdError: `padding` or `unknown` is an id outside the vocabulary.
         UnknownTokenError: `padding` or `unknown` is a token outside the vocabulary.
         OSError: a file cannot be opened.
+        SplitError: a file that was opened as text, or an address of remote storage.
     """
-    if keep_lines and not _is_path(source):
+    if keep_lines and not holds_bytes(source):
         raise VocabularyError(
             f"`keep_lines` is only for text files. Received: a source of type {type(source).__name__}."
         )
@@ -123,12 +125,8 @@ def _spell(found: SourceTokens, choice: Any) -> tuple[tuple[str | None, ...] | N
     return spell_tokens(found.tokens, marks, found.literals), marks.rule
 
 
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
-
-
 def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> SourceTokens:
-    if _is_path(source):
+    if holds_bytes(source):
         return from_file(source, keep_lines, num_words)
     if isinstance(source, Mapping) and not isinstance(source, Counter) and not hasattr(source, "token2id"):
         return from_word_index(source, num_words)
@@ -146,9 +144,9 @@ def _find_tokens(source: Any, keep_lines: bool, num_words: Any) -> SourceTokens:
     if isinstance(source, np.ndarray) and source.ndim == 1:
         return from_list(source.tolist())
     raise VocabularyError(
-        "A vocabulary must be a list of tokens in id order, the path of a text file or of a tokenizer.json, a Keras "
-        "StringLookup, TextVectorization or IntegerLookup layer, a dict token -> id, a Keras Tokenizer, a Hugging Face "
-        "tokenizer, a gensim Dictionary, or the number of ids without strings. "
+        "A vocabulary must be a list of tokens in id order, the path of a text file or of a tokenizer.json, an open "
+        "file, a Keras StringLookup, TextVectorization or IntegerLookup layer, a dict token -> id, a Keras Tokenizer, "
+        "a Hugging Face tokenizer, a gensim Dictionary, or the number of ids without strings. "
         f"Received: {type(source).__name__}.{_hint(source)}"
     )
 

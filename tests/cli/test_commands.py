@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from splitembed import SplitTable, build_split
 from splitembed.cli.commands import main
-from splitembed.errors import VectorFileWarning
+from splitembed.errors import VectorFormatError
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +53,7 @@ def test_build_with_counts(folder):
 def test_convert_then_build_on_the_shared_table(folder):
     assert "4 rows x 2, sha256:" in run("convert", "vectors.txt", "glove.h5")
     output = run("build", "vocabulary.txt", "glove.h5", "small")
-    assert "Saved in small: trainable.h5." in output
+    assert f"Saved in small: trainable.h5. The frozen rows are in {folder / 'glove.h5'}." in output
     assert SplitTable.open("small").lookup([2]).tolist() == [[1.0, 1.5]]
 
 
@@ -88,8 +88,8 @@ def test_lines_that_cannot_be_read_are_skipped_and_words_may_be_numbers(folder):
     assert "line 1: found rows that start with decimal numbers" in output and "set --numbers-are-words." in output
     output = run("convert", "vectors.txt", "v.h5", "--numbers-are-words", code=1)
     assert "line 2: found 0 numbers in b'bad'" in output and "set --skip-bad-lines" in output
-    with pytest.warns(VectorFileWarning, match="skipped: 1"):
-        assert "3 rows x 2" in run("convert", "vectors.txt", "v.h5", "--numbers-are-words", "--skip-bad-lines")
+    output = run("convert", "vectors.txt", "v.h5", "--numbers-are-words", "--skip-bad-lines")
+    assert "skipped: 1" in output and " x 2" in output
 
 
 def test_coverage_lists_the_most_frequent_oov_tokens(folder):
@@ -194,8 +194,11 @@ def test_a_plot_needs_counts(folder):
     [
         (["build", "vocabulary.txt", "corpus.txt", "out"], "corpus.txt"),
         (["build", "vocabulary.txt", "vectors.txt", "out", "--min-count", "2"], "--min-count needs --counts"),
-        (["inspect", "vectors.txt"], "vectors.txt"),
+        (["inspect", "vectors.txt"], "Make one with: splitembed convert VECTORS OUTPUT."),
         (["convert", "vocabulary.txt", "glove.h5"], "vocabulary.txt"),
+        (["convert", "vectors.txt", "nope/glove.h5"], "nope/glove.h5: The folder of this file does not exist."),
+        (["inspect", "."], ".: Found no trainable.h5 in the folder; expected the folder of a saved split."),
+        (["coverage", "vocabulary.txt", "vectors.txt", "--counts", os.devnull], f"{os.devnull}: found no tokens"),
         (
             ["coverage", "vocabulary.txt", "vectors.txt", "--fallback", "lowercase"],
             "--fallback must hold known rules. Received: 'lowercase'",
@@ -243,6 +246,75 @@ def test_padding_and_unknown_are_named_by_token_or_id(tmp_path):
         assert result.exit_code == 0, result.output
         split = SplitTable.open(folder)
         assert split.padding == 0 and split.remap[1] == split.remap[3] < 0
+
+
+def test_another_frozen_table_replaces_the_one_saved_before(folder):
+    run("build", "vocabulary.txt", "vectors.txt", "out")
+    run("convert", "vectors.txt", "glove.h5")
+    assert "Removed frozen.h5 of the split saved there before." in run("build", "vocabulary.txt", "glove.h5", "out")
+    assert [path.name for path in (folder / "out").iterdir()] == ["trainable.h5"]
+    assert SplitTable.open("out").frozen_file() == folder / "glove.h5"
+    assert "Removed" not in run("build", "vocabulary.txt", "glove.h5", "out")
+
+
+def test_the_tables_of_a_split_are_not_replaced(folder):
+    run("build", "vocabulary.txt", "vectors.txt", "out")
+    before = SplitTable.open("out").combine()
+    assert "holds the frozen rows of the split" in run("convert", "vectors.txt", "out/frozen.h5", code=1)
+    assert "a table of the format splitembed.trainable" in run("convert", "vectors.txt", "out/trainable.h5", code=1)
+    np.testing.assert_array_equal(SplitTable.open("out").combine(), before)
+
+
+def test_results_as_json(folder):
+    built = json.loads(run("build", "vocabulary.txt", "vectors.txt", "out", "--json", "-"))
+    assert built["split"]["num_tokens"] == 5 and built["coverage"]["num_matched"] == 2
+    assert (built["saved"], built["frozen_table"]) == (["frozen.h5", "trainable.h5"], "out/frozen.h5")
+    converted = json.loads(run("convert", "vectors.txt", "glove.h5", "--json", "-"))
+    assert (converted["path"], converted["num_frozen"], converted["dim"]) == ("glove.h5", 4, 2)
+    assert json.loads(run("inspect", "glove.h5", "--json", "-"))["frozen"]["fingerprint"] == converted["fingerprint"]
+    covered = json.loads(run("coverage", "vocabulary.txt", "vectors.txt", "--json", "-"))
+    assert covered == {**built["coverage"], "sizes": covered["sizes"]}
+
+
+def in_a_shell(command, text=b""):
+    """Run a command line whose `splitembed` is this one."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f'splitembed() {{ "{sys.executable}" -m splitembed "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", command], input=text, capture_output=True, env=environment)
+
+
+def test_standard_input_and_output(folder):
+    assert in_a_shell("splitembed build - vectors.txt out", b"the\ncat\n").returncode == 0
+    result = CliRunner().invoke(main, ["export", "out", "-"])
+    assert (result.stdout, result.stderr) == ("the 1.0 1.5\ncat 3.0 3.5\n", "standard output: glove, every token\n")
+    done = in_a_shell("splitembed convert vectors.txt - > piped.h5")
+    assert done.returncode == 0 and done.stderr.startswith(b"standard output: 4 rows x 2, sha256:")
+    assert run("inspect", "piped.h5", "--verify").startswith("frozen table   4 rows x 2")
+    assert "can be used once. Received it for 'VOCABULARY', 'VECTORS'" in run("coverage", "-", "-", code=2)
+
+
+def test_a_closed_pipe_ends_quietly(folder):
+    (folder / "many.txt").write_text("".join(f"w{number}\n" for number in range(20_000)))
+    done = in_a_shell("splitembed coverage many.txt vectors.txt --top 20000 2> errors.txt | head -n 1")
+    assert done.stdout.startswith(b" ")
+    assert "Error" not in (folder / "errors.txt").read_text()
+
+
+def test_warnings_are_one_line_in_the_words_of_the_shell(folder):
+    (folder / "wrong_count.txt").write_text("3 2\nthe 1 1.5\ncat 3 3.5\n")
+    result = CliRunner().invoke(main, ["coverage", "vocabulary.txt", "wrong_count.txt"])
+    found = "wrong_count.txt: header says 3 rows, the file holds 2 (first: line 1)"
+    assert (result.exit_code, result.stderr) == (0, f"Warning: {found}. --strict refuses each.\n")
+
+
+def test_debug_shows_the_traceback(folder):
+    result = CliRunner().invoke(main, ["coverage", "vocabulary.txt", "vectors.txt", "--dim", "3", "--debug"])
+    assert isinstance(result.exception, VectorFormatError)
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in main.commands)])
+def test_help_names_the_exit_codes(command):
+    assert "Exit codes: 0 success, 1 an error such as an invalid file, 2 wrong arguments." in run(*command, "--help")
 
 
 def test_a_file_that_is_not_a_table_is_not_replaced(tmp_path):

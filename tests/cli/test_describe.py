@@ -1,12 +1,13 @@
 """Descriptions of tables, line by line."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from splitembed import build_split
-from splitembed.cli.describe import describe, is_trainable
+from splitembed.cli.describe import as_text, describe, is_trainable
 from splitembed.errors import SplitEmbedError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -24,26 +25,31 @@ def labels(text):
 
 
 def test_a_frozen_table(directory):
-    text = describe(directory / "frozen.h5", verify=True)
+    text = as_text(describe(directory / "frozen.h5", verify=True))
     assert labels(text) == ["frozen table", "words", "source", "fingerprint"]
     assert "2 rows x 2, float32, mapped" in text
 
 
 def test_a_trainable_table(directory):
-    text = describe(directory / "trainable.h5", verify=True)
+    text = as_text(describe(directory / "trainable.h5", verify=True))
     assert labels(text) == ["trainable table", "tokens", "vocabulary", "frozen table", ""]
     assert "2 rows x 2" in text and "4, 0 of them share another token's row; padding 0" in text
 
 
 def test_a_directory_has_the_split_and_both_tables(directory):
-    text = describe(directory, verify=True)
+    text = as_text(describe(directory, verify=True))
     assert text.splitlines()[0] == "SplitTable(num_tokens=4, dim=2, num_frozen=2, num_trainable=2)"
-    parts = [describe(directory / name, verify=False) for name in ("trainable.h5", "frozen.h5")]
+    parts = [as_text(describe(directory / name)) for name in ("trainable.h5", "frozen.h5")]
     assert text.split("\n", 1)[1] == "\n".join(parts)
 
 
+def test_a_directory_with_a_frozen_table_alone(directory):
+    (directory / "trainable.h5").unlink()
+    assert describe(directory) == describe(directory / "frozen.h5")
+
+
 def test_both_tables_of_an_untied_layer():
-    text = describe(GOLDEN / "trainable-untied-v3.h5", verify=False)
+    text = as_text(describe(GOLDEN / "trainable-untied-v3.h5", verify=False))
     assert text.count("trainable table  ") == 2 and "\n\nuntied logits\n" in text
 
 
@@ -67,3 +73,11 @@ def test_a_damaged_table_is_found_by_verifying(directory):
     describe(path, verify=False)
     with pytest.raises(SplitEmbedError, match="frozen.h5"):
         describe(path, verify=True)
+
+
+def test_a_description_is_plain_data(directory):
+    description = json.loads(json.dumps(describe(directory)))
+    assert description["split"] == {"num_tokens": 4, "dim": 2, "num_frozen": 2, "num_trainable": 2}
+    assert description["trainable"]["frozen_fingerprint"] == description["frozen"]["fingerprint"]
+    assert description["frozen"]["path"] == str(directory / "frozen.h5")
+    assert "logits" in describe(GOLDEN / "trainable-untied-v3.h5")

@@ -6,8 +6,17 @@ import click
 import pytest
 
 from splitembed.cli.commands import main
-from splitembed.cli.options import id_or_token, in_option_names, reading_options, vector_source
+from splitembed.cli.options import (
+    STANDARD_STREAM,
+    LocalPath,
+    id_or_token,
+    reading_options,
+    vector_source,
+    vocabulary_of,
+    vocabulary_options,
+)
 from splitembed.vectors import VectorSource
+from splitembed.vocabulary import read_vocabulary
 
 
 def source_of(*arguments):
@@ -35,6 +44,7 @@ def test_reading_options_make_a_vector_source(tmp_path):
     assert source == VectorSource("vectors.txt", dim=2, member="a.txt", allow_pickle=True, strict=True, format="glove")
     assert others == {"top": 20}
     assert source_of("--words", str(words))[0] == VectorSource((words, "vectors.txt"))
+    assert source_of("--no-progress")[0] == VectorSource("vectors.txt", progress=False)
 
 
 @pytest.mark.parametrize(("names", "datasets"), [(["m"], "m"), (["w", "m"], ("w", "m"))])
@@ -50,20 +60,50 @@ def test_more_than_two_datasets_are_refused():
 
 @pytest.mark.parametrize("command", ["build", "convert", "coverage"])
 def test_every_reading_option_has_the_name_of_a_field(command):
-    fields = set(inspect.signature(VectorSource).parameters) - {"source", "non_finite"}
+    fields = set(inspect.signature(VectorSource).parameters) - {"source"}
     offered = {parameter.name for parameter in main.commands[command].params}
     assert fields <= offered
 
 
-@pytest.mark.parametrize(("text", "expected"), [(None, "auto"), ("7", 7), ("<pad>", "<pad>"), ("٣", "٣"), ("-1", "-1")])
+@pytest.mark.parametrize(("text", "expected"), [("7", 7), ("<pad>", "<pad>"), ("٣", "٣"), ("-1", "-1")])
 def test_ascii_digits_are_an_id_and_other_text_a_token(text, expected):
     assert id_or_token(text) == expected
 
 
-def test_messages_name_options_as_they_are_typed():
-    message = "`trainable_tokens` and `min_count` need `counts`; `fallbacks` and `other` do not."
-    expected = "--train and --min-count need --counts; --fallback and `other` do not."
-    assert in_option_names(message, main.commands["build"]) == expected
+@pytest.mark.parametrize("command", ["build", "coverage"])
+def test_every_option_of_a_vocabulary_has_the_name_of_a_parameter(command):
+    fields = set(inspect.signature(read_vocabulary).parameters) - {"source"}
+    assert fields <= {parameter.name for parameter in main.commands[command].params}
+
+
+def test_vocabulary_options_reach_the_reader(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("<pad>\n\nthe\n##ing\nthe\n")
+    found = []
+
+    @click.command()
+    @vocabulary_options
+    def command(**options):
+        found.append(vocabulary_of(path, options))
+
+    command.main(
+        ["--keep-lines", "--padding", "<pad>", "--unknown", "1", "--marks", "wordpiece"], standalone_mode=False
+    )
+    assert found == [read_vocabulary(path, keep_lines=True, padding="<pad>", unknown=1, marks="wordpiece")]
+
+
+def test_paths_are_local(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").touch()
+    assert LocalPath(exists=True).convert("~/a.txt", None, None) == tmp_path / "a.txt"
+    assert LocalPath(allow_dash=True).convert("-", None, None) == STANDARD_STREAM
+    for path, message in (
+        ("~/b.txt", "does not exist"),
+        ("gs://b/x", "the scheme 'gs'"),
+        ("-", "is not possible here"),
+    ):
+        with pytest.raises(click.BadParameter, match=message):
+            LocalPath(exists=True).convert(path, None, None)
 
 
 def test_every_option_is_documented():

@@ -1,5 +1,7 @@
 """Token counts of running text and of lines of a token and its count."""
 
+import io
+
 import click
 import pytest
 
@@ -16,8 +18,17 @@ def test_running_text_and_counts_are_distinguished(tmp_path, text):
 
 def test_without_a_file_there_are_no_counts(tmp_path):
     assert count_tokens(None) is None
-    (tmp_path / "empty.txt").touch()
-    assert count_tokens(tmp_path / "empty.txt") == {}
+
+
+def test_a_file_without_tokens_is_refused(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(click.ClickException, match="empty.txt: found no tokens, expected running text"):
+        count_tokens(tmp_path / "empty.txt")
+
+
+def test_standard_input_is_counted(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the of the\n")))
+    assert count_tokens("-") == {"the": 2, "of": 1}
 
 
 def test_one_line_without_a_count_among_the_first_makes_it_running_text(tmp_path):

@@ -159,3 +159,20 @@ def test_many_small_files_find_their_one_frozen_table(tmp_path, monkeypatch):
         opened = SplitTable.open(tmp_path / name, verify=True)
         assert opened.table.path == tmp_path / "tables" / "under another name.h5" and opened.table.mapped
         np.testing.assert_array_equal(opened.combine(), split.combine())
+
+
+def test_the_frozen_table_of_the_split_before_does_not_stay(tmp_path):
+    frozen = tmp_path / "model" / "frozen.h5"
+    SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "shared")
+    shared = SplitTable.open(tmp_path / "shared")
+    SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path / "model")
+    shared.save(tmp_path / "model")
+    assert not frozen.exists()
+    assert SplitTable.open(tmp_path / "model").frozen_file() == tmp_path / "shared" / "frozen.h5"
+    # A table that is not of the split before may be used by others.
+    SplitTable.from_matrix(MATRIX + 2, [1]).save_frozen(frozen)
+    shared.save(tmp_path / "model")
+    assert frozen.exists()
+    # The split's own table stays too.
+    shared.save(tmp_path / "shared")
+    assert SplitTable.open(tmp_path / "shared").fingerprint == shared.fingerprint

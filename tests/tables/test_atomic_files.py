@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from splitembed.errors import TableFormatError
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import atomic_files as files_module
+from splitembed.tables.atomic_files import writable_folder
 from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
@@ -173,3 +175,25 @@ def test_a_pipe_or_device_is_not_replaced(tmp_path):
     with pytest.raises(OSError, match="A device or pipe cannot be replaced"):
         write_frozen(tmp_path / "pipe", np.eye(2, dtype=np.float32))
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_missing_folder_is_named_by_the_path_that_was_given(tmp_path, monkeypatch, writer):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="The folder of this file does not exist") as caught:
+        write_with(writer, "nope/table.h5", NEW)
+    assert caught.value.filename == "nope/table.h5"
+
+
+def test_a_folder_that_cannot_be_written_is_named_by_the_path_that_was_given(tmp_path, monkeypatch):
+    monkeypatch.setattr("splitembed.tables.atomic_files.os.access", lambda folder, mode: False)
+    with pytest.raises(PermissionError, match="cannot be written") as caught:
+        writable_folder(tmp_path / "table.h5")
+    assert caught.value.filename == str(tmp_path / "table.h5")
+
+
+def test_a_table_does_not_replace_one_of_the_other_kind(tmp_path):
+    write_frozen(tmp_path / "frozen.h5", OLD)
+    with pytest.raises(TableFormatError, match=r"frozen.h5 exists and is a table of the format splitembed.frozen"):
+        write_trainable(tmp_path / "frozen.h5", OLD, np.arange(2), frozen_fingerprint=FROZEN)
+    same_bits(open_frozen(tmp_path / "frozen.h5").vectors, OLD)

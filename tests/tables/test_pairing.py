@@ -122,3 +122,10 @@ def test_verify_reaches_both_tables(tmp_path, save):
         with pytest.raises(TableFormatError, match=f"{name} is damaged: its content has the fingerprint"):
             open_pair(tmp_path, verify=True)
         path.write_bytes(whole)
+
+
+def test_a_folder_without_tables_is_named_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"Found no trainable\.h5 in the folder") as caught:
+        open_pair(".")
+    assert caught.value.filename == "."

@@ -9,7 +9,7 @@ from splitembed.vectors import read_vectors
 from tests.helpers.reference import table_of
 
 
-def test_E9_a_heading_is_named(write):
+def test_a_heading_is_named(write):
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match=r"line 1: found a heading, b'word\\td0\\td1'; .*Remove that line"):
             read_vectors(write(b"word\td0\td1\nthe\t0.1\t0.2\n"), vocabulary)
@@ -25,7 +25,7 @@ MATRICES = [b"0.1\t0.2\t0.3\n0.4\t0.5\t0.6\n", b" 0.1 -0.2\n", b"1e-01 2e-01\n",
 
 
 @pytest.mark.parametrize("content", MATRICES)
-def test_W1_words_that_are_all_decimal_numbers_are_suspicious(write, content):
+def test_words_that_are_all_decimal_numbers_are_suspicious(write, content):
     path = write(content)
     with pytest.warns(
         VectorFileWarning, match=r": .*words that are all decimal numbers, as in .*\(pass \(words, path\), or"
@@ -44,7 +44,7 @@ def test_W1_words_that_are_all_decimal_numbers_are_suspicious(write, content):
 @pytest.mark.parametrize(
     "content", [b" 0.1 -0.2\n-0.3  0.4\n", b"# x y\n 0.1 -0.2\n", b"# 1 2\n 0.1 -0.2\n", b" 0.1 -0.2\n# the end\n"]
 )
-def test_W1_a_matrix_that_cannot_be_read_as_words_and_rows_is_refused(write, content):
+def test_a_matrix_that_cannot_be_read_as_words_and_rows_is_refused(write, content):
     with pytest.raises(
         VectorFormatError, match=r"line \d: found rows that start with decimal numbers, such as b' 0.1 -0"
     ):
@@ -62,7 +62,7 @@ def test_W1_a_matrix_that_cannot_be_read_as_words_and_rows_is_refused(write, con
         b"# 1 2\n#x 3 4\n",
     ],
 )
-def test_W1_integers_and_a_few_numbers_are_words(write, content):
+def test_integers_and_a_few_numbers_are_words(write, content):
     assert read_vectors(write(content), strict=True).dim == 2
 
 

@@ -75,7 +75,7 @@ def test_models_in_memory_and_as_gensim_writes_them(tmp_path, model_type, binary
         read_vectors(model)
 
 
-def test_E8_a_missing_array_is_named(tmp_path):
+def test_a_missing_array_is_named(tmp_path):
     vectors = KeyedVectors(3)
     vectors.add_vectors(["the", "of"], np.ones((2, 3), np.float32))
     vectors.save(str(tmp_path / "k.kv"), sep_limit=0)

@@ -35,7 +35,7 @@ def test_unknown_content_is_refused(write, content):
         (b"item_id:token\n1\n", "found an atomic file of RecBole"),
     ],
 )
-def test_E9_tables_are_named_with_advice(write, content, message):
+def test_tables_are_named_with_advice(write, content, message):
     for vocabulary in (None, ["of"]):
         with pytest.raises(VectorFormatError, match=message):
             read_vectors(write(content), vocabulary)

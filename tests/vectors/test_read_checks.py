@@ -16,7 +16,7 @@ SOURCE = {"the": [1.0, 2.0], "of": [3.0, 4.0]}
     [
         ({"non_finite": "drop"}, VectorFormatError, "`non_finite` must be one of error, zero. Received: 'drop'"),
         ({"dim": 0}, VectorFormatError, "`dim` must be an integer, at least 1, or None. Received: 0"),
-        ({"vocabulary": "the"}, VocabularyError, "`vocabulary` must be an iterable of tokens. Received: 'the'"),
+        ({"vocabulary": b"the"}, VocabularyError, "`vocabulary` must be an iterable of tokens. Received: b'the'"),
         ({"vocabulary": 7}, VocabularyError, "must be an iterable of tokens. Received: 7"),
         ({"vocabulary": ["the", None]}, VocabularyError, "must hold strings. Received: token 1 is None of type None"),
         ({"vocabulary": ["the", b"of"]}, VocabularyError, "token 1 is b'of' of type bytes"),

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from splitembed import SplitTable
 from splitembed.errors import SplitError, TableFormatError, VectorFileWarning, VectorFormatError
 from splitembed.tables import open_frozen, write_frozen
 from splitembed.tables.spool import Spool
@@ -114,7 +115,7 @@ def test_an_empty_table_keeps_its_dim(tmp_path):
     assert save_frozen(tmp_path / "frozen.h5", tmp_path / "vectors.txt").vectors.tolist() == [[0, 0, 0]]
 
 
-def test_W1_words_that_are_all_decimal_numbers_are_not_converted(tmp_path):
+def test_words_that_are_all_decimal_numbers_are_not_converted(tmp_path):
     (tmp_path / "v.txt").write_bytes(b"0.1\t0.2\t0.3\n0.4\t0.5\t0.6\n")
     with pytest.raises(VectorFormatError, match=r"line 1: found rows that start with decimal .*Pass \(words, path\)"):
         save_frozen(tmp_path / "frozen.h5", tmp_path / "v.txt")
@@ -174,3 +175,13 @@ def test_the_vectors_are_not_replaced_by_their_own_table(tmp_path):
         write_frozen(tmp_path / "foreign.h5", np.eye(2, dtype=np.float32))
     save_frozen(tmp_path / "frozen.h5", path)
     assert save_frozen(tmp_path / "frozen.h5", tmp_path / "frozen.h5", dtype="float16").dtype == "float16"
+
+
+def test_the_frozen_table_of_a_split_is_not_replaced(tmp_path):
+    SplitTable.from_matrix(np.eye(2), [1]).save(tmp_path)
+    with pytest.raises(TableFormatError, match=r"frozen\.h5 holds the frozen rows of the split in .*trainable\.h5"):
+        save_frozen(tmp_path / "frozen.h5", {"the": [1.0, 2.0]})
+    SplitTable.open(tmp_path, verify=True)
+    # A table that the split does not use can be replaced.
+    save_frozen(tmp_path / "other.h5", {"the": [1.0, 2.0]})
+    assert len(save_frozen(tmp_path / "other.h5", {"of": [1.0, 2.0], "the": [3.0, 4.0]}).words) == 3

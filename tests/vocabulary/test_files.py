@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed.errors import VocabularyError
+from splitembed.errors import NoMatchWarning, VocabularyError
 from splitembed.vocabulary import read_vocabulary
 from splitembed.words import decode_word
 
@@ -33,7 +33,7 @@ def test_C5_line_ends_and_byte_order_mark(tmp_path, content):
         (b"a\r\n\r\nb\r\n", "vocabulary.txt, line 2: found a blank line"),
         (b"a\nb\n\n", "vocabulary.txt, line 3: found a blank line"),
         (b"a\nb\na\n", "vocabulary.txt, line 3: found the token 'a' of line 1 again"),
-        (b"", "The vocabulary is empty"),
+        (b"", "vocabulary.txt: found an empty file; expected at least one token"),
         (b"\x1f\x8b\x08\x00", "found gzip data; expected a UTF-8 text file"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
@@ -218,3 +218,25 @@ def test_a_damaged_keras_tokenizer(tmp_path, config):
         VocabularyError, match=r"vocabulary.txt: found JSON of a Keras Tokenizer with .*Write the file with to_json"
     ):
         read_vocabulary(path)
+
+
+TEXT = "the cat sat on the mat\nit was a warm day\n"
+
+
+@pytest.mark.parametrize("more", ["\nthe end\n", "it was a warm day\n"])
+def test_running_text_is_refused_with_a_hint(tmp_path, more):
+    path = write(tmp_path, (TEXT + more).encode())
+    with pytest.raises(VocabularyError, match="found lines of several words, like running text; expected one token a"):
+        read_vocabulary(path)
+    assert read_vocabulary(path, keep_lines=True).tokens[0] == "the cat sat on the mat"
+
+
+def test_distinct_lines_of_several_words_are_read_with_a_warning(tmp_path):
+    with pytest.warns(NoMatchWarning, match="like running text"):
+        assert read_vocabulary(write(tmp_path, TEXT.encode())).num_tokens == 2
+
+
+@pytest.mark.parametrize("content", [b"the\nnew york\nnew york city\n", b"a b c d\ne\nf\n"])
+def test_a_few_tokens_of_several_words_are_tokens(tmp_path, content, recwarn):
+    read_vocabulary(write(tmp_path, content))
+    assert not recwarn

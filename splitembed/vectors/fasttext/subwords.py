@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError, VectorFormatError
+from splitembed.paths import local_path
 from splitembed.vectors.fasttext.header import is_fasttext
 from splitembed.vectors.fasttext.model import Model
 from splitembed.vectors.fasttext.read_bin import open_model
@@ -64,7 +65,7 @@ class SubwordVectors:
     ) -> None:
         self.path, self._member, self._requested_dim = os.fspath(path), member, dim
         # The working directory may change before `rows`.
-        self._absolute_path = os.path.abspath(path)
+        self._absolute_path = os.path.abspath(local_path(path))
         self._warns = warns
         with self._open() as (model, _):
             self.dim = model.header.dim

@@ -1,6 +1,7 @@
 """Words of the rows of a matrix, from a list, an array, a file or a vocabulary."""
 
 import errno
+import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import VectorFormatError
+from splitembed.paths import holds_bytes, local_source, name_source
 from splitembed.vectors.pairs.npy import MAGIC, map_npy
 from splitembed.vectors.read_checks import decode_words
 from splitembed.vectors.streams.opening import open_stream
@@ -108,17 +110,18 @@ def as_word_list(words: Any, allow_pickle: bool = False) -> WordList:
     WordList(words=['red', 'sky'], num_rows=3, row_of=array([1, 2]))
 
     Args:
-        words: strings or integers in the order of the rows, as a sequence or an array; the path of a text file with one
-            word a line, plain or compressed, or of a .npy file; or what `read_vocabulary` reads: a Keras lookup layer,
-            a dict word -> id, a tokenizer, the path of the JSON of either, a gensim Dictionary, a `Vocabulary`.
+        words: strings or integers in the order of the rows, as a sequence or an array; a text file with one word a
+            line, plain or compressed: its path, "-" or the open file; the path of a .npy file; or what
+            `read_vocabulary` reads: a Keras lookup layer, a dict word -> id, a tokenizer, a file with the JSON of
+            either, a gensim Dictionary, a `Vocabulary`.
         allow_pickle: whether a .npy file may hold a pickle.
 
     Raises:
         VectorFormatError: an object or a file that is not a list of words.
         VocabularyError: a vocabulary that cannot be read.
     """
-    if isinstance(words, (str, os.PathLike)):
-        return _from_path(Path(words), allow_pickle)
+    if holds_bytes(words):
+        return _from_bytes(local_source(words), allow_pickle)
     if isinstance(words, (Vocabulary, Mapping)) or any(hasattr(words, name) for name in _VOCABULARIES):
         return _from_vocabulary(read_vocabulary(words))
     if isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype.kind in "iuU":
@@ -141,20 +144,21 @@ def _from_vocabulary(vocabulary: Vocabulary) -> WordList:
     return WordList([spellings[token_id] for token_id in ids.tolist()], vocabulary.num_tokens, ids)
 
 
-def _from_path(path: Path, allow_pickle: bool) -> WordList:
-    if not path.exists():
+def _from_bytes(source: Any, allow_pickle: bool) -> WordList:
+    path = source if isinstance(source, Path) else None
+    if path is not None and not path.exists():
         message = "No such list of words. The words of (words, matrix) are a list, or a path of one word a line"
         raise FileNotFoundError(errno.ENOENT, message, os.fspath(path))
-    with open_stream(path, progress=False) as stream:
-        head = stream.head
-        if head.startswith(MAGIC):
+    with open_stream(source, progress=False) as stream:
+        name, head = name_source(source), stream.head
+        if path is not None and head.startswith(MAGIC):
             return _from_array(path, map_npy(path, allow_pickle))
         if _JSON_OBJECT.match(head):
-            return _from_vocabulary(read_vocabulary(path))
+            return _from_vocabulary(read_vocabulary(path or io.BytesIO(stream.reader.read())))
         foreign = name_foreign(head, BINARY)
         if foreign:
-            raise VectorFormatError(f"{path}: found {foreign.name}; expected one word a line. {foreign.advice}")
-        return _from_lines(path, stream.reader.read())
+            raise VectorFormatError(f"{name}: found {foreign.name}; expected one word a line. {foreign.advice}")
+        return _from_lines(name, stream.reader.read())
 
 
 def _from_array(path: Path, array: NDArray[Any]) -> WordList:
@@ -166,7 +170,7 @@ def _from_array(path: Path, array: NDArray[Any]) -> WordList:
     return WordList(ArrayWords(array), len(array))
 
 
-def _from_lines(path: Path, raw: bytes) -> WordList:
+def _from_lines(name: str, raw: bytes) -> WordList:
     """Cut lines as in a vocabulary file: at LF or CRLF alone, nothing stripped; a blank first line is padding."""
     if raw and not raw.endswith(b"\n"):
         raw += b"\n"
@@ -179,7 +183,7 @@ def _from_lines(path: Path, raw: bytes) -> WordList:
     is_blank = starts == ends
     if is_blank[1:].any():
         raise VectorFormatError(
-            f"{path}, line {int(is_blank[1:].argmax()) + 2}: found a blank line; expected one word a line, one for "
+            f"{name}, line {int(is_blank[1:].argmax()) + 2}: found a blank line; expected one word a line, one for "
             "each row. Remove it, or pass the words as a list."
         )
     first = int(is_blank[:1].any())

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from tqdm import tqdm
 
 from splitembed.errors import VectorFormatError
+from splitembed.paths import name_source, open_bytes
 from splitembed.vectors.streams import compressions
 from splitembed.vectors.streams.archives import ZIP_MAGIC, open_member
 from splitembed.vectors.streams.compressions import (
@@ -22,8 +23,6 @@ from splitembed.vectors.streams.compressions import (
     decompressed,
     read_head,
 )
-
-STANDARD_INPUT = "-"
 
 
 @dataclass
@@ -67,12 +66,13 @@ def open_stream(
     Raises:
         OSError: the file cannot be opened or read.
         VectorFormatError: the content is damaged or cut short; an archive holds no file of vectors or several; `member`
-            is given without an archive; the file was opened as text.
+            is given without an archive.
+        SplitError: the file was opened as text, or is remote.
         ImportError: the library that decompresses Zstandard is not installed.
     """
     path = name_source(source)
     with contextlib.ExitStack() as stack:
-        file: Any = stack.enter_context(_open(source))
+        file: Any = stack.enter_context(open_bytes(source))
         size = _size_left(file)
         counted = Counted(file)
         content: Any = io.BufferedReader(counted, MAGIC_BYTES)
@@ -92,36 +92,6 @@ def open_stream(
         raw.unread(head)
         reader: Any = io.BufferedReader(raw, compressions.CHUNK_BYTES)
         yield Stream(path, head, is_all, None if compression else size, reader, bool(compression))
-
-
-def name_source(source: Any) -> str:
-    """Return the name of a source in messages.
-
-    >>> name_source("-"), name_source("glove.txt"), name_source(io.BytesIO())
-    ('standard input', 'glove.txt', 'the open file')
-
-    Args:
-        source: a source of `open_stream`.
-    """
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        return "standard input" if path == STANDARD_INPUT else path
-    name = getattr(source, "name", None)
-    return name if isinstance(name, str) else "the open file"
-
-
-def _open(source: Any) -> contextlib.AbstractContextManager[Any]:
-    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
-        return open(source, "rb")
-    file = getattr(sys.stdin, "buffer", None) if isinstance(source, (str, os.PathLike)) else source
-    name = name_source(source)
-    if file is None:
-        raise VectorFormatError(f"{name} is closed; expected an open file. Pass a path, or a file that is open.")
-    if isinstance(file, io.TextIOBase):
-        raise VectorFormatError(
-            f"{name}: found a file that was opened as text; expected bytes. Open it with open(path, 'rb')."
-        )
-    return contextlib.nullcontext(file)
 
 
 def _size_left(file: Any) -> int | None:

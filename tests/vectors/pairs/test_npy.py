@@ -79,7 +79,7 @@ def test_python_objects_are_only_loaded_with_allow_pickle(tmp_path):
 
 
 @pytest.mark.parametrize("content", [{"the": [1, 2], "of": [3, 4]}, (["the", "of"], [[1, 2], [3, 4]])])
-def test_E7_a_dict_or_pair_in_a_npy_is_read_when_allowed(tmp_path, content):
+def test_a_dict_or_pair_in_a_npy_is_read_when_allowed(tmp_path, content):
     path = tmp_path / "d.npy"
     array = np.empty(2, object)
     array[:] = content if isinstance(content, tuple) else None
@@ -120,7 +120,7 @@ def test_a_matrix_of_objects_in_an_npz_leads_to_no_circle(tmp_path):
         ("m.model.syn1neg.npy", "m.model"),
     ],
 )
-def test_E8_an_array_that_gensim_saved_names_its_file(tmp_path, name, main_file):
+def test_an_array_that_gensim_saved_names_its_file(tmp_path, name, main_file):
     np.save(tmp_path / name, MATRIX)
     message = (
         rf"found a NumPy \.npy array, which gensim has saved beside {main_file}; .*Pass that file with allow_pickle"

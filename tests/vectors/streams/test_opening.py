@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from splitembed.errors import VectorFormatError
+from splitembed.errors import SplitError, VectorFormatError
 from splitembed.vectors import iter_vectors, read_vectors
 from splitembed.vectors.streams.opening import open_stream
 from tests.helpers.packings import COMPRESSIONS, PACKERS, zipped
@@ -103,7 +103,7 @@ def test_standard_input(write, packing, is_file):
 
 def test_no_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(VectorFormatError, match=r"standard input is closed; expected an open file\. Pass a path"):
+    with pytest.raises(SplitError, match=r"standard input is closed; expected an open file\. Pass a path"):
         read_vectors("-")
 
 
@@ -153,12 +153,12 @@ def test_a_file_is_read_from_its_position(write):
 
 def test_a_file_that_was_opened_as_text(write):
     path = write(CONTENT)
-    with path.open() as file, pytest.raises(VectorFormatError) as caught:
+    with path.open() as file, pytest.raises(SplitError) as caught:
         read_vectors(file)
     assert str(caught.value) == (
         f"{path}: found a file that was opened as text; expected bytes. Open it with open(path, 'rb')."
     )
-    with pytest.raises(VectorFormatError, match="the open file: found a file that was opened as text"):
+    with pytest.raises(SplitError, match="the open file: found a file that was opened as text"):
         read_vectors(io.StringIO(CONTENT.decode()))
 
 

@@ -295,12 +295,12 @@ def test_a_last_row_that_is_cut_short_is_found_with_any_vocabulary(write, vocabu
         read_vectors(write(b"the 1 2 3\nat 4 5 6\nof 7 8"), vocabulary)
 
 
-W10 = "3 3\nthe 1 2 3\n\u76844 5 6\nof 7 8 9\n".encode()
+GROWN_WORD = "3 3\nthe 1 2 3\n\u76844 5 6\nof 7 8 9\n".encode()
 
 
 @pytest.mark.parametrize("vocabulary", [None, ["\u7684"], ["the", "of"], []])
-def test_W10_a_word_merged_with_its_number_is_reported_whether_wanted_or_not(write, vocabulary):
-    path = write(W10)
+def test_a_word_merged_with_its_number_is_reported_whether_wanted_or_not(write, vocabulary):
+    path = write(GROWN_WORD)
     message = r"line 3: found 2 numbers in b'.*4 5 6'; expected a word and 3 numbers.*set `skip_bad_lines`"
     with pytest.raises(VectorFormatError, match=message):
         read_vectors(path, vocabulary)
