@@ -24,13 +24,15 @@ def warn_of_stale_lookups(models: Sequence[Any], old: SplitTable, new: SplitTabl
     if old.vocabulary is None or new.vocabulary is None or old.vocabulary is new.vocabulary:
         return
     before, after = tuple(old.vocabulary), tuple(new.vocabulary)
+    if before == after:
+        return
     stale = [layer for layer in _lookups(models, old, new) if _is_stale(layer, before, after)]
     if stale:
         names = ", ".join(repr(getattr(layer, "name", type(layer).__name__)) for layer in stale)
         warnings.warn(
             f"{len(stale)} lookup layer(s) still have the old vocabulary: {names}. `new_split` has {len(after)} "
-            f"tokens, the old one {len(before)}. Call new_split.update_lookup(layer) before replace_split, or new "
-            "tokens get the id of [UNK].",
+            f"tokens, the old one {len(before)}. Call new_split.update_lookup(layer) before replace_split, or "
+            "its ids are not those of the new split.",
             VocabularyWarning,
             stacklevel=3,
         )

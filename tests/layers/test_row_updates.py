@@ -1,5 +1,7 @@
 """assign_rows and add_to_rows on every backend, against the same update of a dense NumPy matrix."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from splitembed import SplitEmbedding, SplitTable
-from splitembed.errors import MissingTableError, SplitError, TokenIdError, UnknownTokenError
+from splitembed.errors import MissingTableError, SplitError, TokenIdError, UnknownTokenError, VocabularyError
 from tests.helpers.differentiate import BACKEND, numpy
 
 pytestmark = pytest.mark.every_backend
@@ -47,6 +49,12 @@ def test_rows_are_assigned(ids, values):
         layer.assign_rows(ids, values)
         np.testing.assert_array_equal(rows_of(layer), expected)
         np.testing.assert_array_equal(numpy(layer(np.arange(6))), expected)
+
+
+def test_labelled_values_are_refused():
+    values = SimpleNamespace(iloc=None, index=["c", "a"], shape=(2, 2))
+    with pytest.raises(VocabularyError, match="`values` must be without labels.* Received: rows labelled 'c', 'a'"):
+        make_layer().assign_rows(["a", "c"], values)
 
 
 def test_tensors_and_single_tokens():

@@ -52,6 +52,8 @@ def test_a_new_word_trains_after_an_update_and_there_is_a_warning_without(inside
         replace_split(model, "words", again)
         # No other edit changes the vocabulary.
         replace_split(model, "words", model.get_layer("words").to_split().thaw(["good"]))
+        same = model.get_layer("words").to_split()
+        replace_split(model, "words", same.with_parts(vocabulary=list(same.vocabulary)))
     fit(model, vectorize, inside)
     assert row_of(model, "meh") != [0.0, 0.0] and row_of(model, "so") == [0.0, 0.0]
 
