@@ -144,7 +144,9 @@ def iter_vectors(
     checks.warnings.emit()
 
 
-def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) -> ReadChecks:
+def checks_of(
+    options: VectorSource, vocabulary: Iterable[str] | None = None, *, refuses_numbers_as_words: bool = False
+) -> ReadChecks:
     """Return the checks that the options of a source ask for."""
     return ReadChecks(
         name_of(options.source),
@@ -154,4 +156,5 @@ def checks_of(options: VectorSource, vocabulary: Iterable[str] | None = None) ->
         non_finite=options.non_finite,
         skip_bad_lines=options.skip_bad_lines,
         numbers_are_words=options.numbers_are_words,
+        refuses_numbers_as_words=refuses_numbers_as_words,
     )
