@@ -144,7 +144,7 @@ def iter_vectors(source: Any, vocabulary: Any = None, **reading: Any) -> Iterato
     checks.warnings.emit()
 
 
-def checks_of(options: VectorSource, vocabulary: Any = None) -> ReadChecks:
+def checks_of(options: VectorSource, vocabulary: Any = None, *, refuses_numbers_as_words: bool = False) -> ReadChecks:
     """Return the checks that the options of a source ask for."""
     if holds_bytes(vocabulary):
         vocabulary = read_vocabulary(vocabulary).tokens
@@ -156,4 +156,5 @@ def checks_of(options: VectorSource, vocabulary: Any = None) -> ReadChecks:
         non_finite=options.non_finite,
         skip_bad_lines=options.skip_bad_lines,
         numbers_are_words=options.numbers_are_words,
+        refuses_numbers_as_words=refuses_numbers_as_words,
     )

@@ -34,6 +34,7 @@ class ReadChecks:
         non_finite: "error", or "zero" to replace NaN and infinities, which gives a warning.
         skip_bad_lines: count invalid lines of a text instead of raising an error, unless `strict`.
         numbers_are_words: accept words that are all decimal numbers.
+        refuses_numbers_as_words: raise an error instead of the warning about them, also without `strict`.
 
     Raises:
         VectorFormatError: an invalid option.
@@ -44,8 +45,6 @@ class ReadChecks:
     unit = "line"
     # The most rows that the reader can return. A reader sets it before its first block, if it knows.
     most_rows: int | None = None
-    # Whether words that are all decimal numbers are an error without `strict`, too.
-    refuses_numbers_as_words = False
 
     def __init__(
         self,
@@ -57,13 +56,15 @@ class ReadChecks:
         non_finite: str = "error",
         skip_bad_lines: bool = False,
         numbers_are_words: bool = False,
+        refuses_numbers_as_words: bool = False,
     ) -> None:
         if non_finite not in NON_FINITE:
             raise VectorFormatError(f"`non_finite` must be one of {', '.join(NON_FINITE)}. Received: {non_finite!r}.")
         if dim is not None and not is_count(dim, 1):
             raise VectorFormatError(f"`dim` must be an integer, at least 1, or None. Received: {dim!r}.")
         self.source, self.dim, self.non_finite = source, dim, non_finite
-        self.skips_bad_lines, self.numbers_are_words = skip_bad_lines and not strict, numbers_are_words
+        self.skips_bad_lines = skip_bad_lines and not strict
+        self._numbers_are_words, self._refuses_numbers = numbers_are_words, refuses_numbers_as_words or strict
         self.wanted = None if vocabulary is None else _tokens(vocabulary)
         self.warnings = ReadWarnings(source, strict)
         self._seen: set[str] = set()
@@ -112,9 +113,9 @@ class ReadChecks:
         Raises:
             VectorFormatError: such a text is refused.
         """
-        if self.numbers_are_words:
+        if self._numbers_are_words:
             return
-        if is_certain or self.refuses_numbers_as_words or self.warnings.strict:
+        if is_certain or self._refuses_numbers:
             raise self.error(
                 line,
                 f"rows that start with decimal numbers, such as {row[:60]!r}",

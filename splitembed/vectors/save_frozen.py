@@ -69,9 +69,8 @@ def save_frozen(
     refuse_foreign(path, FROZEN_FORMAT)
     _refuse_rows_in_use(path)
     request, name = with_options(source, **reading), _source_name(source)
-    checks = checks_of(request)
     # Nobody reads a warning again once the file is used.
-    checks.refuses_numbers_as_words = True
+    checks = checks_of(request, refuses_numbers_as_words=True)
     with contextlib.ExitStack() as stack:
         opened = open_vectors(OpenRequest(request, checks, stack))
         if shares_rows(opened):
