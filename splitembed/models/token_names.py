@@ -69,7 +69,8 @@ class Names:
             # rows after the last known token are reserved: a tokenizer that grows uses their ids
             known = self.num_tokens if self.num_known is None else min(self.num_known, self.num_tokens)
             names = self._following(given) if isinstance(given, int) else given
-            ids = list(range(known, known + (given if names is None else len(names))))
+            count = len(given) if isinstance(given, list) else given
+            ids = list(range(known, known + count))
         if names is not None:
             for name, token_id in zip(names, ids, strict=True):
                 self._refuse_other_token(name, token_id, isinstance(given, Mapping))
