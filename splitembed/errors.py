@@ -77,6 +77,10 @@ class VocabularyWarning(UserWarning):
     """Token ids that do not fit the vocabulary: a lookup layer with an old vocabulary, or many ids without a token."""
 
 
+class NewTokenWarning(UserWarning):
+    """New tokens that a pretrained model reads, and that its tokenizer does not know or its head does not predict."""
+
+
 def shortened(items: Sequence[Any], limit: int = 3, show: Callable[[Any], str] = repr) -> str:
     """Return the first items of a list, and the number of the others, for a message.
 

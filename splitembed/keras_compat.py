@@ -251,6 +251,22 @@ def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:
     return slots
 
 
+def hides_slots(optimizer: Any) -> bool:
+    """Return whether an optimizer has slots where `optimizer_slots` does not find them: in others, or in dicts.
+
+    Read in Keras 3.15.1: `MultiOptimizer` has optimizers; Muon had dicts in earlier versions. Dicts of TensorFlow,
+    whose names start with `_self_`, refer to all variables of an object. When it breaks: return False; then the state of
+    such an optimizer starts again.
+    """
+    import keras
+
+    if isinstance(optimizer, getattr(keras.optimizers, "MultiOptimizer", ())):
+        return True
+    attributes = {} if optimizer is None else vars(optimizer)
+    dicts = [value for name, value in attributes.items() if isinstance(value, dict) and not name.startswith("_self_")]
+    return any(isinstance(slot, keras.Variable) for each in dicts for slot in each.values())
+
+
 def is_decayed(optimizer: Any, variable: Any) -> bool:
     """Return whether an optimizer's weight decay applies to a variable.
 

@@ -39,7 +39,7 @@ PROMISES = {
         (
             "those of the old tokens are the same to the bit: True",
             "640 numbers train",
-            "1 of 21 weights moved: tokens/trainable_rows",
+            "1 of 21 weights moved: tokens/trainable_embeddings",
             "After training, the logits of old tokens on general text are the same to the bit: True",
             "base: 0 of",
             "on another copy of the base, outputs are the same to the bit: True",

@@ -1,5 +1,6 @@
 """The Keras layer SplitEmbedding, which looks up token ids in a split and trains only its trainable rows."""
 
+import os
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,7 @@ from keras import ops
 from splitembed.errors import SplitError
 from splitembed.keras_compat import writes_legacy_file
 from splitembed.layers.row_updates import RowUpdates
-from splitembed.layers.saving import ROWS, SavesSplit
+from splitembed.layers.saving import SavesSplit
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
 from splitembed.layers.whole_table import WholeTable
 from splitembed.lookup.backend import Combiner, Form, Gradient
@@ -20,6 +21,8 @@ from splitembed.lookup.id_checks import refusal_of_dtype
 from splitembed.lookup.static import check_weights_shape
 from splitembed.split.table import SplitTable
 
+# the values with which TensorFlow takes Keras 2 as tf.keras
+_LEGACY = ("1", "true", "True")
 _IS_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 
@@ -74,6 +77,7 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     Raises:
         TokenIdError: an id out of range (in a compiled model, `tf.errors.InvalidArgumentError` with the same message).
         MissingTableError: the layer was made from a config, and its tables have not been loaded.
+        SplitError: invalid arguments, or an environment of Keras 2.
     """
 
     # True in a converted pretrained model, so that its other layers round as before the split: see `in_place` of
@@ -97,6 +101,7 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         save_by_reference: bool = False,
         **kwargs: Any,
     ) -> None:
+        _refuse_keras_2()
         # float ids must not be rounded to float16
         super().__init__(autocast=False, save_by_reference=save_by_reference, **kwargs)
         if not isinstance(split, SplitTable | SplitSpec):
@@ -142,7 +147,8 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
         """Make the weight, and keep the frozen rows and the remap: on TensorFlow as constants, elsewhere as weights."""
         self.trainable_rows = self.add_weight(
-            name=ROWS,
+            # optimizers such as Muon recognise a table of rows by "embedding" in the variable's path
+            name="trainable_embeddings",
             shape=(self.num_trainable, self.output_dim),
             dtype="float32",
             initializer=self._initial_rows,
@@ -287,3 +293,12 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def _initial_rows(self, shape: Any, dtype: Any = None) -> Any:
         rows = np.zeros(shape, np.float32) if self._split is None else self._split.trainable
         return choose_backend().initial_rows(rows)
+
+
+def _refuse_keras_2() -> None:
+    value = os.environ.get("TF_USE_LEGACY_KERAS")
+    if _IS_TENSORFLOW and value in _LEGACY:
+        raise SplitError(
+            f"The environment variable TF_USE_LEGACY_KERAS={value} makes tf.keras Keras 2, whose models cannot use "
+            f"this layer of Keras {keras.__version__}. Unset the variable before TensorFlow is imported."
+        )

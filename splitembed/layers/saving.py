@@ -16,7 +16,7 @@ from splitembed.tables import SEARCH_PATH, TRAINABLE_NAME, find_frozen, is_froze
 
 # Keras removes the unpacked files
 _MAPPED_FILES_CAN_BE_REMOVED = os.name == "posix"
-# the name of the weight, in the layer and in weights files
+# the name of the trainable rows in weights files
 ROWS = "trainable_rows"
 
 

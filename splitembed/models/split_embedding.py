@@ -1,6 +1,6 @@
 """Split an embedding of a pretrained model in place, and combine it again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from splitembed.arrays import NO_ROW
 from splitembed.errors import SplitError
 from splitembed.initializers.by_name import Initializer, Seed
+from splitembed.keras_compat import all_layers
 from splitembed.layers.embedding import SplitEmbedding
 from splitembed.layers.reversible import SplitReversibleEmbedding
 from splitembed.lookup.choose_backend import choose_backend
 from splitembed.models.export import LOGITS_OPTIONS, OPTIONS, to_dense
 from splitembed.models.find_embedding import REVERSIBLE, find_embedding, splits_in
+from splitembed.models.new_tokens import warn_of_heads, warn_of_unknown
 from splitembed.models.swap_layer import build_like, swap_layer
-from splitembed.models.token_names import Names, names_of
+from splitembed.models.token_names import Names, TokenizerIndex, names_of, tokenizer_of
 from splitembed.models.trainable_flags import FlagsBefore
 from splitembed.optimizers.optimizer_state import RowSource
 from splitembed.split.table import SplitTable
@@ -24,7 +26,7 @@ from splitembed.split.table import SplitTable
 def split_embedding(
     model: Any,
     trainable_tokens: Any = (),
-    new_tokens: int | Sequence[str] = 0,
+    new_tokens: int | Sequence[str] | Mapping[str, int] = 0,
     initializer: Initializer = "mean",
     *,
     layer: Any = None,
@@ -51,6 +53,16 @@ def split_embedding(
     already compiled keep the old table: its `predict`, `fit` and `generate` continue to compute with the rows from
     before the split, and train those, until it is compiled again.
 
+    New tokens in the tokenizer: a text that is generated, or given to a task, goes through its tokenizer, which must
+    have the new tokens at the same ids. KerasHub's tokenizers are made anew, of what they were made of and of the new
+    tokens, and the task with them; docs/language_models.md has the code.
+
+    - Byte pairs (GPT-2, Llama 3, Qwen): `vocabulary={**old, "<call>": 151_646}`, the old `merges`, and the names in
+      `unsplittable_tokens`.
+    - WordPiece (BERT, DistilBERT): `vocabulary=[*old, "<call>"]` and `special_tokens_in_strings=True`, with the names
+      in `special_tokens`.
+    - SentencePiece (Gemma, Llama 2, T5): a `proto` with a user-defined piece for each name.
+
     A model that Keras rebuilds from constructor arguments, such as KerasHub's, cannot be saved as a `.keras` file or
     a preset while it is split: `save`, `save_to_preset` and similar methods raise an error. Weights files work, and
     `save_trainable` writes the small table. A model whose config describes its layers is saved whole. As with every
@@ -61,8 +73,10 @@ def split_embedding(
         model: a Keras model with a `keras.layers.Embedding` or `ReversibleEmbedding`, tied or not, such as a KerasHub
             backbone or task. Give the outermost model.
         trainable_tokens: those of the model's tokens whose rows train: ids, a boolean mask, or tokens.
-        new_tokens: the number of tokens to add after the model's own, or a name for each. Names are kept where
-            `vocabulary` is given; else they are compared with the tokenizer's, and counted.
+        new_tokens: the number of tokens to add, or a name for each, or a dict name -> id. Their ids are those that a
+            tokenizer gives them when it grows: they follow the last token of the vocabulary, and first use the rows of
+            a padded table that have no token. A dict names the ids of another numbering. Rows that exist start again.
+            Names are kept where `vocabulary` is given.
         initializer: the start of new rows, as in `build_split`; "mean" is the mean of the model's rows, with which a
             new token's logit is at first the mean of all others, so that it takes little from the likely ones.
         layer: the embedding or its name, where there are several; by default what KerasHub calls `token_embedding`.
@@ -80,20 +94,26 @@ def split_embedding(
             computes differently; nothing would train; a layer was built for the old number of tokens; or a model in
             `also` does not hold the embedding. The model is as it was then.
         TokenIdError, UnknownTokenError: a token is not in the model.
+
+    Warns:
+        NewTokenWarning: the tokenizer of the model, or of one in `also`, does not have the new tokens at their ids; or
+            a `Dense` layer has an output for each former token, and none for the new ones.
     """
     dense = find_embedding(model, layer)
     names = names_of(model, vocabulary, dense.input_dim)
     ids, new = names.chosen(trainable_tokens), names.new(new_tokens)
-    num_new = new if isinstance(new, int) else len(new)
-    if not len(ids) + num_new:
+    if not len(ids) + len(new.ids):
         raise SplitError("Nothing would train: name `trainable_tokens`, `new_tokens` or both.")
-    splits = [_named(table, names).grow(new, oov_initializer=initializer, seed=seed) for table in tables_of(dense)]
-    made = split_like(dense, *(each.thaw(ids) for each in splits))
-    rows = np.concatenate([np.full(num_new, NO_ROW), ids])
+    splits = [new.rows_of(_named(table, names), ids, initializer, seed) for table in tables_of(dense)]
+    made, rows = split_like(dense, *splits), new.rows_before(splits[0])
     sources = {id(made.trainable_rows): RowSource(dense.embeddings, rows)}
     if len(splits) == 2:
         sources[id(made.reverse_embedding.trainable_rows)] = RowSource(dense.reverse_embeddings, rows, "old")
-    return swap_layer(model, dense, made, sources, also)
+    swap_layer(model, dense, made, sources, also)
+    tokenizers = [each for each in map(tokenizer_of, (model, *also)) if each is not None]
+    warn_of_unknown(new, tokenizers, [TokenizerIndex(each) for each in tokenizers])
+    warn_of_heads(new, [] if isinstance(made, SplitReversibleEmbedding) else all_layers(model))
+    return model
 
 
 def combine_embedding(model: Any, *, also: Sequence[Any] = ()) -> Any:

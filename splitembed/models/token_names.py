@@ -1,4 +1,4 @@
-"""The names of a model's tokens: ids of chosen tokens, and names of new ones."""
+"""The names of a model's tokens: ids of chosen tokens, and of new ones."""
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError, TokenIdError, UnknownTokenError, VocabularyError
+from splitembed.models.new_tokens import NewTokens, checked, refuse_gaps
 from splitembed.vocabulary import read_vocabulary, resolve_ids
 
 
@@ -16,11 +17,18 @@ class Names:
     Args:
         index: token to id; None where tokens have no names.
         tokens: the names in id order where the split is to keep them, else None.
-        num_tokens: the number of tokens of the model.
+        num_tokens: the number of rows of the model's table.
+        num_known: the number of ids that have a token; None where that is unknown.
     """
 
-    def __init__(self, index: Mapping[str, int] | None, tokens: Sequence[str] | None, num_tokens: int) -> None:
-        self.index, self.tokens, self.num_tokens = index, tokens, num_tokens
+    def __init__(
+        self,
+        index: Mapping[str, int] | None,
+        tokens: Sequence[str] | None,
+        num_tokens: int,
+        num_known: int | None = None,
+    ) -> None:
+        self.index, self.tokens, self.num_tokens, self.num_known = index, tokens, num_tokens, num_known
 
     def chosen(self, selection: Any) -> NDArray[np.int64]:
         """Return the ids of chosen tokens, ascending, each once; see `resolve_ids`."""
@@ -45,26 +53,35 @@ class Names:
                     "`vocabulary`, a list of them or a tokenizer, or pass ids."
                 )
 
-    def new(self, new_tokens: Any) -> list[str] | int:
-        """Return what to add: names where the split keeps names, else a number.
+    def new(self, new_tokens: Any) -> NewTokens:
+        """Return the new tokens with their ids: those given, else those that follow the last known token.
 
         Raises:
-            SplitError: `new_tokens` is neither a number nor different names; a name belongs to another id; or the
-                vocabulary has too few names for the number.
+            SplitError: `new_tokens` is neither a number, nor different names, nor different names with different ids; a
+                name or an id belongs to another token; an id would leave a gap after the table; or the vocabulary has
+                too few names for the number.
         """
-        if isinstance(new_tokens, (int, np.integer)) and not isinstance(new_tokens, bool) and new_tokens >= 0:
-            return int(new_tokens) if self.tokens is None else self._following(int(new_tokens))
-        names = [new_tokens] if isinstance(new_tokens, str) else new_tokens
-        if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) and each for each in names):
-            raise SplitError(f"`new_tokens` must be a number or a list of names. Received: {new_tokens!r}.")
-        if len(set(names)) != len(names):
-            raise SplitError(f"`new_tokens` must be different names. Received: {names!r}.")
-        for expected, name in enumerate(names, self.num_tokens):
-            self._refuse_other_id(name, expected)
-        return len(names) if self.tokens is None else list(names)
+        given = checked(new_tokens)
+        if isinstance(given, Mapping):
+            names: list[str] | None = list(given)
+            ids = list(given.values())
+        else:
+            # rows after the last known token are reserved: a tokenizer that grows uses their ids
+            known = self.num_tokens if self.num_known is None else min(self.num_known, self.num_tokens)
+            names = self._following(given) if isinstance(given, int) else given
+            count = len(given) if isinstance(given, list) else given
+            ids = list(range(known, known + count))
+        if names is not None:
+            for name, token_id in zip(names, ids, strict=True):
+                self._refuse_other_token(name, token_id, isinstance(given, Mapping))
+            refuse_gaps(ids, names, self.num_tokens)
+        return NewTokens(ids, names, self.num_tokens, self.tokens is not None)
 
-    def _following(self, count: int) -> list[str]:
-        names = [] if self.tokens is None else list(self.tokens[self.num_tokens : self.num_tokens + count])
+    def _following(self, count: int) -> list[str] | None:
+        """Return the names that the vocabulary has for a number of tokens after the table; None without names."""
+        if self.tokens is None:
+            return None
+        names = list(self.tokens[self.num_tokens : self.num_tokens + count])
         if len(names) < count:
             raise SplitError(
                 f"`new_tokens` is {count}, but the vocabulary has {len(names)} names after the model's "
@@ -72,17 +89,26 @@ class Names:
             )
         return names
 
-    def _refuse_other_id(self, name: str, expected: int) -> None:
-        if self.index is None or name not in self.index:
+    def _refuse_other_token(self, name: str, token_id: int, is_given: bool) -> None:
+        if self.index is None:
             return
-        found = self.index[name]
-        if found < self.num_tokens:
-            raise SplitError(f"{name!r} is not new: it has the id {found}. Pass it in `trainable_tokens`.")
-        if found != expected:
+        found = self.index.get(name)
+        if found is None and token_id < (self.num_known or 0):
             raise SplitError(
-                f"The new token {name!r} has the id {found} in the vocabulary, and would get the id {expected}: the "
-                f"model has {self.num_tokens} tokens, and new ones follow in the given order."
+                f"The new token {name!r} would get the id {token_id}, which the vocabulary of {self.num_known} tokens "
+                f"has for another one. Pass the vocabulary that the new tokens are part of."
             )
+        if found is None or found == token_id:
+            return
+        if found < self.num_tokens and not is_given:
+            raise SplitError(
+                f"{name!r} is not new: it has the id {found}. Pass it in `trainable_tokens` to start from its row, or "
+                f"as new_tokens={{{name!r}: {found}}} to start a new one."
+            )
+        raise SplitError(
+            f"The new token {name!r} has the id {found} in the vocabulary, and would get the id {token_id}: the model "
+            f"has {self.num_tokens} rows, and new ones follow in the given order."
+        )
 
 
 def names_of(model: Any, vocabulary: Any, num_tokens: int) -> Names:
@@ -95,15 +121,25 @@ def names_of(model: Any, vocabulary: Any, num_tokens: int) -> Names:
             tokens follow.
     """
     if vocabulary is None or _is_tokenizer(vocabulary):
-        tokenizer = vocabulary or getattr(getattr(model, "preprocessor", None), "tokenizer", None)
-        return Names(TokenizerIndex(tokenizer) if _is_tokenizer(tokenizer) else None, None, num_tokens)
+        tokenizer = vocabulary or tokenizer_of(model)
+        if tokenizer is None:
+            return Names(None, None, num_tokens)
+        index = TokenizerIndex(tokenizer)
+        return Names(index, None, num_tokens, len(index))
     # a KerasHub tokenizer's get_vocabulary()
     if isinstance(vocabulary, KeysView):
         vocabulary = list(vocabulary)
     read = read_vocabulary(vocabulary, padding=None, unknown=None)
     if not read.has_strings:
         raise VocabularyError("`vocabulary` must have strings. Leave it out and pass ids instead of tokens.")
-    return Names(read.index, read.tokens if read.num_tokens >= num_tokens else None, num_tokens)
+    tokens = read.tokens if read.num_tokens >= num_tokens else None
+    return Names(read.index, tokens, num_tokens, read.num_tokens)
+
+
+def tokenizer_of(model: Any) -> Any:
+    """Return the tokenizer of a KerasHub task, or None."""
+    tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
+    return tokenizer if _is_tokenizer(tokenizer) else None
 
 
 def _is_tokenizer(value: Any) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import SplitError
-from splitembed.keras_compat import compile_arguments, is_decayed, optimizer_slots, optimizer_variables
+from splitembed.keras_compat import compile_arguments, hides_slots, is_decayed, optimizer_slots, optimizer_variables
 
 Rows = NDArray[np.int64]
 
@@ -34,8 +34,13 @@ def copy_without_state(optimizer: Any) -> Any:
     """Return an optimizer with the same config and no state, or None for None.
 
     Raises:
-        SplitError: the optimizer cannot be made from its config.
+        SplitError: the optimizer cannot be made from its config, or its state cannot be moved to other variables.
     """
+    if hides_slots(optimizer):
+        raise SplitError(
+            f"The model's optimizer, {type(optimizer).__name__}, keeps its state in a form that cannot be moved to "
+            f"other variables. Compile the model with another optimizer, or after this call."
+        )
     try:
         return None if optimizer is None else type(optimizer).from_config(optimizer.get_config())
     except Exception as error:

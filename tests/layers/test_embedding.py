@@ -348,7 +348,7 @@ def test_every_kind_of_split_trains_without_a_warning(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(model, ids_for(split))
-    rows = [weight for weight in model.trainable_weights if weight.name == "trainable_rows"]
+    rows = [weight for weight in model.trainable_weights if weight.name == "trainable_embeddings"]
     assert [weight.shape for weight in rows] == [(split.num_trainable, 3)] * (split.num_trainable > 0)
     assert len(model.trainable_weights) == 2 + len(rows)
     for weight in rows:
@@ -457,7 +457,7 @@ def test_names_sizes_and_weights(split):
     spec = layer.compute_output_spec(keras.KerasTensor((2, 7), "int32"))
     assert spec.shape == (2, 7, DIM) and spec.dtype == "float32"
     layer.build()
-    assert [weight.path for weight in layer.weights] == ["tokens/trainable_rows"]
+    assert [weight.path for weight in layer.weights] == ["tokens/trainable_embeddings"]
     assert layer.count_params() == 2 * DIM
 
 
@@ -482,7 +482,7 @@ def test_two_layers_and_two_calls_in_one_model():
     rows = [layer.to_split().trainable for layer in (first, second)]
     assert (rows[0] != split.trainable).any() and (rows[0] != rows[1]).any()
     assert np.shares_memory(first.to_split().frozen, second.to_split().frozen)
-    assert sum(weight.name == "trainable_rows" for weight in model.weights) == 2
+    assert sum(weight.name == "trainable_embeddings" for weight in model.weights) == 2
 
 
 def test_config_round_trip():
@@ -606,3 +606,15 @@ def test_the_mean_of_padding_alone_is_nan_by_pooling_and_zero_by_a_combiner(spli
     found_pooled, found_combined = keras.Model(ids, [pooled, combined])(tf.constant([[0, 0, 0], [2, 0, 0]]))
     assert np.isnan(found_pooled[0]).all() and not np.any(found_combined[0])
     np.testing.assert_allclose(found_pooled[1], found_combined[1], rtol=0, atol=1e-6)
+
+
+# Environments
+
+
+@pytest.mark.parametrize("value", ["1", "true"])
+def test_an_environment_of_keras_2_is_refused(split, value, monkeypatch):
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", value)
+    with pytest.raises(SplitError, match=f"TF_USE_LEGACY_KERAS={value} makes tf.keras Keras 2.*Unset the variable"):
+        SplitEmbedding(split)
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
+    SplitEmbedding(split)

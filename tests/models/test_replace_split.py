@@ -37,6 +37,10 @@ OTHERS = {
     "loss scale": lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.05), initial_scale=2.0),
 }
 
+HAS_MUON, HAS_MULTI = (hasattr(keras.optimizers, name) for name in ("Muon", "MultiOptimizer"))
+if HAS_MUON:
+    OTHERS["muon"] = lambda: keras.optimizers.Muon(0.05)
+
 
 class DenseTable(keras.layers.Layer):
     """The reference: a dense table in which a mask selects the rows that get gradients."""
@@ -293,3 +297,33 @@ def test_a_language_model_trains_on_with_more_tokens(tie_weights):
     model.fit(*batch, verbose=0)
     with pytest.raises(SplitError, match="`new_reverse_split` is for|the table of the logits 7: pass"):
         replace_split(model, "words", layer.to_split(), new_reverse_split=split)
+
+
+@pytest.mark.skipif(not HAS_MUON, reason="this Keras has no Muon")
+def test_muon_trains_the_rows_by_adam_whatever_the_name_of_the_layer():
+    model = model_on(
+        SplitEmbedding(split_of(), name="words"), keras.optimizers.Muon(0.05, weight_decay=0.0, adam_weight_decay=0.0)
+    )
+    before = layer_of(model).to_split().combine()
+    train(model, [(np.full((5, 6), 4), np.ones((5, 1), np.float32))])
+    moved = np.flatnonzero((layer_of(model).to_split().combine() != before).any(axis=1))
+    # the orthogonal update of the whole matrix would move all trainable rows
+    assert moved.tolist() == [4]
+
+
+def test_an_optimizer_whose_state_cannot_be_moved_is_refused():
+    class Hidden(keras.optimizers.SGD):
+        def build(self, variables):
+            super().build(variables)
+            self.slots = {each.path: keras.Variable(each) for each in variables}
+
+    optimizers = [Hidden(0.1)]
+    if HAS_MULTI:
+        optimizers.append(keras.optimizers.MultiOptimizer(keras.optimizers.OptimizerMap(keras.optimizers.SGD(0.1))))
+    for optimizer in optimizers:
+        model = model_on(SplitEmbedding(split_of()), optimizer)
+        optimizer.build(model.trainable_variables)
+        layer = layer_of(model)
+        with pytest.raises(SplitError, match=r"keeps its state in a form that cannot be moved .* after this call"):
+            replace_split(model, layer, layer.to_split().thaw(["a"]))
+        assert layer_of(model) is layer and model.optimizer is optimizer

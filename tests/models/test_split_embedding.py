@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import warnings
 import weakref
 
 import keras
@@ -11,7 +12,7 @@ from keras import layers, ops
 
 import splitembed as se
 from splitembed import SplitEmbedding
-from splitembed.errors import SplitError, UnknownTokenError
+from splitembed.errors import NewTokenWarning, SplitError, UnknownTokenError
 from tests.helpers import plain_models as pm
 from tests.helpers.bits import all_same_bits
 from tests.helpers.fresh import run_fresh
@@ -669,3 +670,55 @@ print("MB", resident() - before)
 """)
     grown_by = float(found.split("MB")[-1])
     assert grown_by < 20
+
+
+# Ids of new tokens, and what does not know them
+
+
+def reader(num_rows, *, head=0):
+    ids = keras.Input((None,), dtype="int32")
+    rows = keras.layers.Embedding(num_rows, 4, name="embedding")(ids)
+    return keras.Model(ids, keras.layers.Dense(head or 3, name="head")(rows))
+
+
+def test_new_tokens_use_the_reserved_rows_of_a_table_first():
+    model = reader(8)
+    table = pm.numpy(model.get_layer("embedding").embeddings)
+    names = ["<pad>", "<unk>", "the", "cat", "sat"]
+    se.split_embedding(model, ["cat"], ["<call>"], initializer="zeros", vocabulary=names)
+    split = model.get_layer("embedding").to_split()
+    assert split.num_tokens == 8 and split.trainable_ids.tolist() == [3, 5]
+    assert not split.lookup(5).any()
+    np.testing.assert_array_equal(np.delete(split.combine(), 5, 0), np.delete(table, 5, 0))
+
+
+def test_rows_of_new_tokens_in_and_after_the_table_differ():
+    model = reader(6)
+    new = {"<a>": 5, "<b>": 6, "<c>": 7}
+    se.split_embedding(model, new_tokens=new, initializer="uniform", seed=0)
+    split = model.get_layer("embedding").to_split()
+    assert split.num_tokens == 8 and split.trainable_ids.tolist() == [5, 6, 7]
+    assert len(np.unique(split.lookup([5, 6, 7]), axis=0)) == 3
+
+
+def test_slots_of_reserved_rows_start_again():
+    model = reader(6)
+    model.compile(keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.25), "mse")
+    model.train_on_batch(np.arange(6)[None], np.zeros((1, 6, 3)))
+    old = pm.numpy(model.optimizer._accumulators[0])
+    se.split_embedding(model, [2], {"<new>": 5})
+    slots = pm.numpy(model.optimizer._accumulators[0])
+    np.testing.assert_array_equal(slots, [old[2], np.full(4, 0.25)])
+
+
+def test_a_head_without_outputs_for_new_tokens_gives_a_warning():
+    with pytest.warns(
+        NewTokenWarning, match="reads the new tokens and never predicts them: its layer 'head' .* 6 tokens"
+    ):
+        se.split_embedding(reader(6, head=6), new_tokens=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NewTokenWarning)
+        se.split_embedding(reader(6, head=3), new_tokens=2)
+        se.split_embedding(reader(6, head=6), [1])
+        # a reserved row has an output
+        se.split_embedding(reader(6, head=6), new_tokens={"<new>": 5})

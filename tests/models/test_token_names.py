@@ -100,21 +100,53 @@ def test_a_name_beyond_the_table_is_refused():
 # New tokens
 
 
-@pytest.mark.parametrize(("given", "expected"), [(0, 0), (3, 3), (np.int64(2), 2), ("<call>", 1), (NEW, 2), ((), 0)])
-def test_new_tokens_are_counted_without_a_vocabulary(given, expected):
-    assert plain().new(given) == expected
-    # a table that was padded
-    assert names_of(SimpleNamespace(), WORDS, 7).new(given) == expected
+@pytest.mark.parametrize(("given", "count"), [(0, 0), (3, 3), (np.int64(2), 2), ("<call>", 1), (NEW, 2), ((), 0)])
+def test_new_tokens_follow_the_table_or_the_known_tokens_of_a_padded_one(given, count):
+    assert plain().new(given).ids == list(range(5, 5 + count))
+    # a table of two reserved rows
+    new = names_of(SimpleNamespace(), WORDS, 7).new(given)
+    assert new.ids == list(range(5, 5 + count)) and new.reserved == new.ids[:2] and not new.keeps_names
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, []), ("<call>", ["<call>"]), (NEW, NEW), (tuple(NEW), NEW)])
 def test_new_tokens_keep_their_names_with_a_vocabulary(given, expected):
-    assert plain(WORDS).new(given) == expected
+    new = plain(WORDS).new(given)
+    assert new.names == expected and new.keeps_names and new.reserved == []
 
 
 def test_a_number_takes_the_following_names_of_the_vocabulary():
     names = plain([*WORDS, *NEW, "more"])
-    assert names.new(2) == NEW and names.new(NEW) == NEW and names.new(0) == []
+    assert [names.new(given).names for given in (2, NEW, 0)] == [NEW, NEW, []]
+
+
+def test_ids_of_new_tokens_are_given_by_a_dict():
+    for vocabulary in (None, WORDS, [*WORDS, *NEW]):
+        new = plain(vocabulary).new({"<result>": 6, "<call>": 5})
+        assert (new.ids, new.names, new.reserved) == ([5, 6], NEW, [])
+    new = names_of(SimpleNamespace(), WORDS, 8).new({"<call>": 7, "<result>": 8, "sat": 4})
+    assert (new.ids, new.reserved) == ([4, 7, 8], [4, 7])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"<call>": 6}, "'<call>' has the id 6, but the model's table has 5 rows and the next new row has the id 5"),
+        ({"<call>": 5, "<result>": 7}, "'<result>' has the id 7, .* 5 rows and the next new row has the id 6"),
+        ({"<call>": 2}, "'<call>' would get the id 2, which the vocabulary of 5 tokens has for another one"),
+        ({"cat": 5}, "'cat' has the id 3 in the vocabulary, and would get the id 5"),
+        ({"a": 5, "b": 5}, "must be different names and ids"),
+    ],
+)
+def test_ids_of_other_tokens_and_with_gaps_are_refused(given, message):
+    with pytest.raises(SplitError, match=message):
+        plain(WORDS).new(given)
+
+
+def test_a_new_name_for_an_id_that_the_vocabulary_names_is_refused():
+    with pytest.raises(
+        SplitError, match="'<new>' would get the id 5, which the vocabulary of 7 tokens has for another"
+    ):
+        plain([*WORDS, *NEW]).new(["<new>"])
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -123,20 +155,28 @@ def test_a_number_beyond_the_names_of_the_vocabulary_is_refused(number):
         plain([*WORDS, *NEW[: number - 1]]).new(number)
 
 
-@pytest.mark.parametrize("wrong", [-1, 1.0, True, None, [1, 2], ["a", 3], [""], "", b"a", {"a"}, [["a"]]])
+@pytest.mark.parametrize(
+    "wrong",
+    [-1, 1.0, True, None, [1, 2], ["a", 3], [""], "", b"a", {"a"}, [["a"]], {"a": -1}, {"a": 1.0}, {1: 1}, {"a": True}],
+)
 def test_invalid_new_tokens_are_refused(wrong):
     for names in (plain(), plain(WORDS)):
-        with pytest.raises(SplitError, match="`new_tokens` must be a number or a list of names. Received"):
+        with pytest.raises(
+            SplitError, match="`new_tokens` must be a number, a list of names, or a dict name -> id. Received"
+        ):
             names.new(wrong)
 
 
 def test_duplicate_new_tokens_are_refused():
-    with pytest.raises(SplitError, match="must be different names. Received: .'a', 'b', 'a'."):
+    with pytest.raises(SplitError, match="must be different names and ids. Received: .'a', 'b', 'a'."):
         plain().new(["a", "b", "a"])
 
 
 def test_a_known_token_is_refused_as_new():
-    with pytest.raises(SplitError, match="'cat' is not new: it has the id 3. Pass it in `trainable_tokens`"):
+    with pytest.raises(
+        SplitError,
+        match="'cat' is not new: it has the id 3. Pass it in `trainable_tokens` .* or as new_tokens={'cat': 3} to",
+    ):
         plain(WORDS).new(["<call>", "cat"])
 
 
@@ -172,7 +212,7 @@ def test_tokens_of_a_tokenizer_are_looked_up_one_by_one(unknown):
     task = SimpleNamespace(preprocessor=SimpleNamespace(tokenizer=tokenizer))
     for names in (names_of(task, None, 5), names_of(SimpleNamespace(), tokenizer, 5)):
         assert names.chosen(["cat", "<unk>", 0]).tolist() == [0, 1, 3]
-        assert names.new(["dog", "<call>"]) == 2 and names.new(4) == 4
+        assert names.new(["dog", "<call>"]).ids == [5, 6] and names.new(4).ids == [5, 6, 7, 8]
         with pytest.raises(UnknownTokenError, match="'dog' is not among the 5 tokens"):
             names.chosen(["dog"])
         with pytest.raises(SplitError, match="'cat' is not new: it has the id 3"):
@@ -201,6 +241,6 @@ def test_an_index_is_a_mapping():
 
 
 def test_names_are_kept_if_there_is_one_for_each_row():
-    assert Names(None, None, 5).new(2) == 2
+    assert Names(None, None, 5).new(2).ids == [5, 6]
     assert list(plain(WORDS).tokens) == WORDS
     assert plain(WORDS, 6).tokens is None and list(plain([*WORDS, "x"], 5).tokens) == [*WORDS, "x"]

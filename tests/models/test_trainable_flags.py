@@ -63,8 +63,8 @@ def test_rows_alone_train_in_a_frozen_model(make, tmp_path):
     model = make(tmp_path / "base.keras")
     before, kind = flags(model), type(model)
     split_embedding(model, [3], 1)
-    assert [each.path for each in model.trainable_variables] == ["tokens/trainable_rows"]
-    assert trained(model) == ["tokens/trainable_rows"]
+    assert [each.path for each in model.trainable_variables] == ["tokens/trainable_embeddings"]
+    assert trained(model) == ["tokens/trainable_embeddings"]
     combine_embedding(model)
     assert flags(model) == before and type(model) is kind
 
@@ -75,12 +75,12 @@ def test_a_loaded_model_keeps_the_flags_in_its_config_alone(tmp_path):
     split_embedding(model, [3], 1)
     again = reloaded(model, tmp_path / "split.keras")
     paths = [each.path for each in again.trainable_variables]
-    assert paths[0] == "tokens/trainable_rows" and len(paths) > 1
+    assert paths[0] == "tokens/trainable_embeddings" and len(paths) > 1
     assert all(path.startswith("attention/") for path in paths[1:])
     # Keras on TensorFlow ignores a flag that the layer has already
     again.get_layer("attention").trainable = True
     again.get_layer("attention").trainable = False
-    assert trained(again) == ["tokens/trainable_rows"]
+    assert trained(again) == ["tokens/trainable_embeddings"]
 
 
 @pytest.mark.parametrize("unfrozen", ["model", "head"])

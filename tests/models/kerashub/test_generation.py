@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import splitembed as se
-from splitembed.errors import SplitError, TokenIdError, UnknownTokenError
+from splitembed.errors import NewTokenWarning, SplitError, TokenIdError, UnknownTokenError
 from tests.helpers import hub_models as hub
 from tests.helpers.bits import all_same_bits
 
@@ -96,7 +96,8 @@ def test_texts_with_a_named_token_are_generated():
 
 def test_new_tokens_unknown_to_the_tokenizer_are_added():
     task = make_writer(make_tokenizer())
-    se.split_embedding(task, ["a"], ["<call>"])
+    with pytest.warns(NewTokenWarning, match="does not know the new tokens '<call>'"):
+        se.split_embedding(task, ["a"], ["<call>"])
     assert task.backbone.vocabulary_size == SIZE + 1
     assert task.backbone.token_embedding.to_split().trainable_ids.tolist() == [1, SIZE]
     writer = hub.models.GPT2CausalLM(task.backbone, make_writer(make_tokenizer("<call>")).preprocessor)
@@ -122,13 +123,21 @@ def test_invalid_names_are_refused(names, new, message):
 
 
 def test_a_table_longer_than_its_tokenizer_is_split():
-    # padded to a round number: new tokens follow the table, not the names, and the tokenizer must put them there
-    task = make_writer(make_tokenizer(), num_tokens=24)
-    se.split_embedding(task, ["a"], ["<call>"])
-    assert task.backbone.token_embedding.to_split().trainable_ids.tolist() == [1, 24]
+    # padded to a round number: a tokenizer that grows uses the reserved rows first
+    task = make_writer(make_tokenizer(), num_tokens=22)
+    with pytest.warns(NewTokenWarning, match=r"GPT2Tokenizer does not know .*'<call>' \(id 21\), '<result>' \(id 22\)"):
+        se.split_embedding(task, ["a"], ["<call>", "<result>"])
+    split = task.backbone.token_embedding.to_split()
+    assert split.trainable_ids.tolist() == [1, 21, 22] and task.backbone.vocabulary_size == 23
+    # both start as the mean
+    np.testing.assert_array_equal(*split.lookup([21, 22]))
     task = make_writer(make_tokenizer("<call>"), num_tokens=24)
-    with pytest.raises(SplitError, match="'<call>'.* 21"):
+    with pytest.raises(SplitError, match="'<call>' is not new: it has the id 21.* as new_tokens={'<call>': 21}"):
         se.split_embedding(task, (), ["<call>"])
+    se.split_embedding(task, (), {"<call>": 21})
+    assert (
+        task.backbone.token_embedding.to_split().trainable_ids.tolist() == [21] and task.backbone.vocabulary_size == 24
+    )
 
 
 def test_a_classifier_takes_strings():
