@@ -17,7 +17,7 @@ _CPU_SECONDS = 2
 _BYTES_PER_CPU_SECOND = 10_000_000
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """Content that is not read; the message says what was found."""
 
 
@@ -61,16 +61,16 @@ def find(file: Any, name: str) -> Any:
         if link is None:
             return None
         if not isinstance(link, h5py.HardLink):
-            raise Refused(f"a link at {prefix!r} ({type(link).__name__})")
+            raise RefusedError(f"a link at {prefix!r} ({type(link).__name__})")
     return file.get("/".join(parts) or "/")
 
 
 def check_storage(name: str, dataset: Any) -> None:
     """Refuse a dataset whose content is in other files."""
     if dataset.is_virtual:
-        raise Refused(f"a virtual dataset, {name!r}, whose rows are in other files")
+        raise RefusedError(f"a virtual dataset, {name!r}, whose rows are in other files")
     if dataset.external:
-        raise Refused(f"a dataset, {name!r}, with external storage: its content is in another file")
+        raise RefusedError(f"a dataset, {name!r}, with external storage: its content is in another file")
 
 
 def describe(name: str, found: Any) -> dict[str, Any]:
@@ -111,16 +111,16 @@ def read_slice(dataset: Any, name: str, start: int, stop: int, file_bytes: int) 
     expected = dataset.size * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
     if expected and not stored:
-        raise Refused(f"a dataset, {name!r}, that was never written")
+        raise RefusedError(f"a dataset, {name!r}, that was never written")
     if expected > _FREE_BYTES + _MOST_EXPANSION * file_bytes:
-        raise Refused(f"a dataset, {name!r}, of {expected} bytes in a file of {file_bytes}")
+        raise RefusedError(f"a dataset, {name!r}, of {expected} bytes in a file of {file_bytes}")
     if dataset.chunks and np.prod(dataset.chunks, dtype=object) * dataset.dtype.itemsize > _MEMORY_BYTES:
-        raise Refused(f"a dataset, {name!r}, in chunks of shape {dataset.chunks}")
+        raise RefusedError(f"a dataset, {name!r}, in chunks of shape {dataset.chunks}")
     rows = dataset[start:stop]
     if rows.dtype.kind != "O":
         return {"dtype": rows.dtype.str, "shape": rows.shape}, rows.tobytes()
     if h5py.check_string_dtype(dataset.dtype) is None or rows.ndim != 1:
-        raise Refused(f"a dataset, {name!r}, of Python objects")
+        raise RefusedError(f"a dataset, {name!r}, of Python objects")
     words = [word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogateescape") for word in rows]
     lengths = np.array([len(word) for word in words], np.int64)
     return {"words": len(words)}, lengths.tobytes() + b"".join(words)
@@ -155,7 +155,7 @@ def serve(path: str) -> None:
         limit_cpu(file_bytes)
         try:
             head, content = answer(file, json.loads(line), file_bytes)
-        except Refused as error:
+        except RefusedError as error:
             head, content = {"refused": str(error)}, b""
         except Exception as error:
             head, content = {"error": f"{type(error).__name__}: {error}"}, b""

@@ -11,7 +11,7 @@ from splitembed.errors import VocabularyError
 from splitembed.vocabulary.tokens import SourceTokens, as_text, check_writable, with_defaults
 
 # Up to this number of ids, there may be any number of ids without a token: 100 MB of placeholders.
-_MAX_PLACEHOLDERS = 1_000_000
+_MAX_PLACEHOLDERS = 10_000
 
 
 def from_word_index(word_index: Mapping[Any, Any], num_words: int | None = None) -> SourceTokens:

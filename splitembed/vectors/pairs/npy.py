@@ -27,6 +27,8 @@ _NPY = ".npy"
 _LOCAL_HEADER_BYTES = 30
 _ERRORS = (
     *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
+    # Damaged headers of arrays and of zip archives.
+    *(SystemError, TypeError, IndexError, SyntaxError, MemoryError),
     # NumPy also reads the headers of Python 2.
     tokenize.TokenError,
 )
