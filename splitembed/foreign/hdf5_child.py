@@ -1,7 +1,7 @@
 """The program of the child process that reads an HDF5 file, because a damaged one can crash or hang libhdf5.
 
-It is run as a script by `hdf5_file` and imports only NumPy and h5py. Each line of standard input is a request in JSON. The
-answer is a line of JSON, then the bytes of the array that it describes.
+It is run as a script by `hdf5_file` and imports only NumPy and h5py. Each line of standard input is a request in
+JSON. The answer is a line of JSON, then the bytes of the array that it describes.
 """
 
 import json
