@@ -22,6 +22,7 @@ NUMPY_CORE = (
     "arrays",
     "words",
     "paths",
+    "foreign",
     "tables",
     "vocabulary",
     "vectors",

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from splitembed.errors import VocabularyError, VocabularyWarning
 from splitembed.vocabulary.tokens import SourceTokens, as_text, check_writable, with_defaults
 
-# Up to this number of ids, there may be any number of ids without a token: 100 MB of placeholders.
-_MAX_PLACEHOLDERS = 1_000_000
+# Up to this number of ids, there may be any number of ids without a token: 20 MB of placeholders.
+_MAX_PLACEHOLDERS = 100_000
 # Up to this number of ids without a token there is no warning.
 _FEW_GAPS = 1000
 _PLACEHOLDER = re.compile(r"\[+no token [0-9]+\]+")

@@ -19,6 +19,8 @@ Rows = NDArray[np.float32]
 
 # Of rows at once, which fit the processor's cache.
 PIECE_BYTES = 1 << 20
+# Passes over the words of a block that have several of its rows.
+_MOST_PASSES = 16
 _WORD_BITS = np.uint64(32)
 
 
@@ -117,11 +119,16 @@ def _add(sums: Rows, block: Rows, first: int, occurrences: NDArray[np.uint64], a
         words, rows = words[order], rows[order]
         is_first = np.diff(words, prepend=-1) != 0
         # Usually one pass: a word seldom has two rows in one block.
-        while len(words):
+        for _ in range(_MOST_PASSES):
+            if not len(words):
+                break
             with np.errstate(over="ignore", invalid="ignore"):
                 sums[words[is_first]] += block[rows[is_first]]
             words, rows = words[~is_first], rows[~is_first]
             is_first = np.diff(words, prepend=-1) != 0
+        # A pass for each occurrence would be quadratic where all n-grams of a long word share a row.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(sums, words, block[rows])
 
 
 def _as_floats(rows: NDArray[np.void], dim: int) -> Rows:

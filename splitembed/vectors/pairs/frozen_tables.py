@@ -1,7 +1,6 @@
 """Frozen tables, in memory or in a frozen.h5: how they are recognised, and how their words and rows are read."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
+from splitembed.foreign.hdf5_file import ForeignHdf5
 from splitembed.tables import FrozenTable, open_frozen
 from splitembed.tables.atomic_files import HDF5_ERRORS
 from splitembed.vectors.open_request import OpenRequest
@@ -21,6 +21,8 @@ FROZEN = "frozen.h5"
 _FORMAT_PREFIX = "splitembed."
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 NUM_BLOCK_ROWS = 4096
+# Most files that splitembed wrote have their format in so many first bytes.
+_NUM_HEAD_BYTES = 1 << 16
 
 
 def recognise_table(request: OpenRequest) -> bool:
@@ -57,13 +59,23 @@ def open_file(request: OpenRequest) -> FrozenTable:
     return open_frozen(request.source if request.folder is None else request.folder / FROZEN)
 
 
-def _is_ours(path: str | os.PathLike[str], if_damaged: bool) -> bool:
+def _is_ours(path: Path, if_damaged: bool) -> bool:
     """Return whether splitembed wrote an HDF5 file; `if_damaged` for a file that cannot be opened."""
-    with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
-        written = file.attrs.get("format")
-        prefix = _FORMAT_PREFIX if isinstance(written, str) else _FORMAT_PREFIX.encode()
-        return isinstance(written, (bytes, str)) and written[: len(prefix)] == prefix
+    with contextlib.suppress(*HDF5_ERRORS, VectorFormatError):
+        return _written_format(path).startswith(_FORMAT_PREFIX)
     return if_damaged
+
+
+def _written_format(path: Path) -> str:
+    """Return the attribute `format` of an HDF5 file, read in a child process where the file does not look like ours."""
+    with open(path, "rb") as stream:
+        looks_like_ours = _FORMAT_PREFIX.encode() in stream.read(_NUM_HEAD_BYTES)
+    if looks_like_ours:
+        with h5py.File(path, "r") as file:
+            written = file.attrs.get("format")
+            return written.decode("utf-8", "replace") if isinstance(written, bytes) else str(written)
+    with contextlib.ExitStack() as stack:
+        return str(ForeignHdf5(str(path), stack).ask(do="format")[0]["format"])
 
 
 def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:

@@ -30,6 +30,8 @@ _GENSIM_ARRAY = re.compile(r"(\.wv|\.trainables)?\.(vectors\w*|syn0\w*|syn1\w*)\
 _LOCAL_HEADER_BYTES = 30
 _ERRORS = (
     *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
+    # Damaged headers of arrays and of zip archives.
+    *(SystemError, TypeError, IndexError, SyntaxError, MemoryError),
     # NumPy also reads the headers of Python 2.
     tokenize.TokenError,
 )

@@ -6,6 +6,7 @@ import gzip
 import os
 import pickle
 import re
+import zlib
 from typing import Any
 
 from splitembed.errors import VectorFormatError, load_library
@@ -69,7 +70,7 @@ def _opener(path: str | os.PathLike[str]) -> Any:
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
-    with contextlib.suppress(OSError, EOFError), _opener(path)(path, "rb") as file:
+    with contextlib.suppress(OSError, EOFError, zlib.error), _opener(path)(path, "rb") as file:
         head: bytes = file.read(_HEAD_BYTES)
         return head
     return b""

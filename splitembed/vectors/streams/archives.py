@@ -26,6 +26,7 @@ _EXTRA_FILES = re.compile(
 )
 # An archive may name a position before its first byte: OSError.
 _UNREADABLE = (
+    IndexError,
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,
@@ -109,7 +110,8 @@ def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> IO[byte
 
 
 def _choose(archive: zipfile.ZipFile, path: str, member: str | None, dim: int | None) -> zipfile.ZipInfo:
-    files = [info for info in archive.infolist() if not info.is_dir()]
+    # Python 3.10 and 3.11 cannot tell whether a member without a name is a folder.
+    files = [info for info in archive.infolist() if info.filename and not info.is_dir()]
     if member is not None:
         return _named(files, path, member)
     names = {info.filename for info in files}

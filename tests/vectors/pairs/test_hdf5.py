@@ -26,17 +26,15 @@ def write(tmp_path, words, matrix=MATRIX, **options):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "dtype", "options"),
     [
-        np.array([word.encode() for word in WORDS]),
-        np.array(WORDS, h5py.string_dtype()),
-        np.array([word.encode() for word in WORDS], h5py.string_dtype("utf-8", 4)),
-        np.array([word.encode() for word in WORDS], h5py.string_dtype("ascii")),
+        (np.array([word.encode() for word in WORDS]), "<f4", {}),
+        (np.array(WORDS, h5py.string_dtype()), ">f8", {"chunks": (2, 1), "compression": "gzip"}),
+        (np.array([word.encode() for word in WORDS], h5py.string_dtype("utf-8", 4)), "<f2", {}),
+        (np.array([word.encode() for word in WORDS], h5py.string_dtype("ascii")), "<i2", {"chunks": (2, 1)}),
     ],
 )
-@pytest.mark.parametrize("options", [{}, {"chunks": (2, 1), "compression": "gzip"}])
-@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<f2", "<i2"])
-def test_words_and_rows_of_any_kind(tmp_path, words, options, dtype):
+def test_words_and_rows_of_any_kind(tmp_path, words, dtype, options):
     path = write(tmp_path, words, MATRIX.astype(dtype), **options)
     assert table_of(read_vectors(path, datasets=NAMES)) == TABLE
     assert table_of(read_vectors(VectorSource(str(path), datasets=NAMES), ["of", "unheard"])) == {"of": [5, 6]}
