@@ -88,6 +88,6 @@ def test_a_zero_row_of_a_word_is_no_gap():
 
 
 def test_a_stray_id_takes_no_rows():
-    with pytest.warns(VocabularyWarning, match="999,997 of 1,000,000 ids have no token; .* that of '<x>'"):
+    with pytest.warns(VocabularyWarning, match="99,997 of 100,000 ids have no token; .* that of '<x>'"):
         split = build_split(SimpleNamespace(token2id={"a": 0, "b": 1, "<x>": 99_999}), VECTORS)
     assert (split.num_tokens, split.num_frozen, split.num_trainable) == (100_000, 3, 1)
