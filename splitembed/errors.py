@@ -13,6 +13,7 @@ SplitEmbedError
 VectorFileWarning     (UserWarning)   suspicious content of a file of vectors, one warning for each kind
 NoMatchWarning        (UserWarning)   a vocabulary of which few tokens have a pretrained vector
 VocabularyWarning     (UserWarning)   token ids that do not fit the vocabulary: a stale lookup layer, many gaps
+NewTokenWarning       (UserWarning)   new tokens that a model's tokenizer or head does not know
 """
 
 import importlib

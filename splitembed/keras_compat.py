@@ -254,9 +254,9 @@ def optimizer_slots(optimizer: Any) -> dict[str, list[Any]]:
 def hides_slots(optimizer: Any) -> bool:
     """Return whether an optimizer has slots where `optimizer_slots` does not find them: in others, or in dicts.
 
-    Read in Keras 3.15.1: `MultiOptimizer` has optimizers; Muon had dicts in earlier versions. Dicts of TensorFlow,
-    whose names start with `_self_`, refer to all variables of an object. When it breaks: return False; then the state
-    of such an optimizer starts again.
+    Read in Keras 3.6 and 3.15.1: `MultiOptimizer` has optimizers, and Muon had dicts in versions between them. Dicts of
+    TensorFlow, whose names start with `_self_`, refer to all variables of an object. When it breaks: return False; then
+    the state of such an optimizer starts again.
     """
     import keras
 

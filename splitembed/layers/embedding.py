@@ -11,7 +11,7 @@ from keras import ops
 from splitembed.errors import SplitError
 from splitembed.keras_compat import writes_legacy_file
 from splitembed.layers.row_updates import RowUpdates
-from splitembed.layers.saving import SavesSplit
+from splitembed.layers.saving import VARIABLE, SavesSplit
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
 from splitembed.layers.whole_table import WholeTable
 from splitembed.lookup.backend import Combiner, Form, Gradient
@@ -147,8 +147,7 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def build(self, ids_shape: Any = None, weights_shape: Any = None) -> None:
         """Make the weight, and keep the frozen rows and the remap: on TensorFlow as constants, elsewhere as weights."""
         self.trainable_rows = self.add_weight(
-            # optimizers such as Muon recognise a table of rows by "embedding" in the variable's path
-            name="trainable_embeddings",
+            name=VARIABLE,
             shape=(self.num_trainable, self.output_dim),
             dtype="float32",
             initializer=self._initial_rows,

@@ -18,6 +18,8 @@ from splitembed.tables import SEARCH_PATH, TRAINABLE_NAME, find_frozen, is_froze
 _MAPPED_FILES_CAN_BE_REMOVED = os.name == "posix"
 # the name of the trainable rows in weights files
 ROWS = "trainable_rows"
+# the name of their variable: optimizers such as Muon recognise a table of rows by "embedding" in a variable's path
+VARIABLE = "trainable_embeddings"
 
 
 class SavesSplit(keras.layers.Layer):

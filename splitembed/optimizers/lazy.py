@@ -10,7 +10,7 @@ from keras import ops
 
 from splitembed import keras_compat
 from splitembed.errors import SplitError
-from splitembed.layers.saving import ROWS
+from splitembed.layers.saving import VARIABLE
 
 _IS_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if _IS_TENSORFLOW:
@@ -65,7 +65,7 @@ class _RowSparse(keras.optimizers.Optimizer):
             return
         super().build(variables)
         self._slots.set_order(variables)
-        self._row_sparse = tuple(variable.name == ROWS for variable in variables)
+        self._row_sparse = tuple(variable.name == VARIABLE for variable in variables)
 
     def add_variable_from_reference(self, reference_variable: Any, name: Any = None, initializer: Any = "zeros") -> Any:
         """Add a slot of a variable as Keras does, and note it by its name."""
@@ -146,7 +146,7 @@ class _RowSparse(keras.optimizers.Optimizer):
 class LazyAdam(_RowSparse, keras.optimizers.Adam):
     """Adam that updates only the touched rows, at the cost of those rows.
 
-    For a row-sparse variable (one named `trainable_rows`, as the rows of a `SplitEmbedding` are, and any variable whose
+    For a row-sparse variable (one named `trainable_embeddings`, as in a `SplitEmbedding`, and any variable whose
     gradient arrives as `tf.IndexedSlices`, such as that of `keras.layers.Embedding`) only the *touched* rows of the
     batch move: those whose summed gradient is not zero. With `g` the summed gradient of a touched row and `t` the step
     number over all batches, as in Adam:

@@ -257,7 +257,7 @@ def test_the_command_exports_folders_and_single_tables(split, tmp_path):
             "Error: Word 0, '', cannot be written to a glove file"
         )
         done = CliRunner().invoke(main, ["export", str(tmp_path / source), out, "--skip-unwritable"])
-        assert done.exit_code == 0 and done.output == f"{out}: glove, 1 tokens left out: ''\n"
+        assert done.exit_code == 0 and done.output == f"{out}: glove, 1 token left out: ''\n"
         same_bits(read_vectors(out).vectors, split.combine()[1:])
     done = CliRunner().invoke(main, ["export", str(tmp_path / "shared.h5"), out, "--format", "word2vec"])
     assert done.output == f"{out}: word2vec, every token\n"
