@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from splitembed.arrays import NO_ROW
 from splitembed.errors import NewTokenWarning, SplitError, shortened
 from splitembed.initializers.by_name import Initializer, Seed
+from splitembed.split.like import start_like
 from splitembed.split.table import SplitTable
 
 
@@ -35,7 +36,14 @@ class NewTokens:
         """The ids that have a row already."""
         return [each for each in self.ids if each < self.num_rows]
 
-    def rows_of(self, table: SplitTable, chosen: NDArray[np.int64], initializer: Initializer, seed: Seed) -> SplitTable:
+    def rows_of(
+        self,
+        table: SplitTable,
+        chosen: NDArray[np.int64],
+        initializer: Initializer,
+        seed: Seed,
+        like: Mapping[int, NDArray[np.int64]],
+    ) -> SplitTable:
         """Return a table of frozen rows as a split in which chosen and new tokens train.
 
         Args:
@@ -43,6 +51,7 @@ class NewTokens:
             chosen: ids that train from their present row.
             initializer: the start of new rows, as in `build_split`.
             seed: for the initializer.
+            like: ids of the table's tokens for each new one that starts as the mean of their rows.
         """
         reserved = self.reserved
         num_added = len(self.ids) - len(reserved)
@@ -51,13 +60,13 @@ class NewTokens:
             np.union1d(chosen, np.array(reserved, int))
         )
         if not reserved:
-            return split
+            return start_like(split, like)
         # one call makes the rows of all new tokens, so that no two of them are drawn alike
         unnamed = table.with_parts(vocabulary=None)
         made = unnamed.grow(len(self.ids), oov_initializer=initializer, seed=seed).trainable
         rows = split.trainable.copy()
         rows[~split.remap[self.ids]] = made
-        return split.with_trainable(rows)
+        return start_like(split.with_trainable(rows), like)
 
     def rows_before(self, split: SplitTable) -> NDArray[np.int64]:
         """Return for each trainable row of the split its row in the model's table; -1 for new ones."""

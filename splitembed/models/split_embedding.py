@@ -29,6 +29,7 @@ def split_embedding(
     new_tokens: int | Sequence[str] | Mapping[str, int] = 0,
     initializer: Initializer = "mean",
     *,
+    like: Mapping[Any, Any] | None = None,
     layer: Any = None,
     vocabulary: Any = None,
     seed: Seed = None,
@@ -79,6 +80,9 @@ def split_embedding(
             Names are kept where `vocabulary` is given.
         initializer: the start of new rows, as in `build_split`; "mean" is the mean of the model's rows, with which a
             new token's logit is at first the mean of all others, so that it takes little from the likely ones.
+        like: for the name or the id of a new token, what it starts like: a text, which the model's tokenizer reads, or
+            tokens and ids. Its row is the mean of their rows, in each table where weights are not tied, as in
+            `like={"<call>": "call a tool", "Krankenwagen": [17, 903, 44]}`.
         layer: the embedding or its name, where there are several; by default what KerasHub calls `token_embedding`.
         vocabulary: the tokens in id order, as `read_vocabulary` takes them, or a KerasHub tokenizer; by default the
             tokenizer of a KerasHub task, for this call alone. It may be shorter than the table, where that was padded,
@@ -104,7 +108,8 @@ def split_embedding(
     ids, new = names.chosen(trainable_tokens), names.new(new_tokens)
     if not len(ids) + len(new.ids):
         raise SplitError("Nothing would train: name `trainable_tokens`, `new_tokens` or both.")
-    splits = [new.rows_of(_named(table, names), ids, initializer, seed) for table in tables_of(dense)]
+    others = names.like(like, new)
+    splits = [new.rows_of(_named(table, names), ids, initializer, seed, others) for table in tables_of(dense)]
     made, rows = split_like(dense, *splits), new.rows_before(splits[0])
     sources = {id(made.trainable_rows): RowSource(dense.embeddings, rows)}
     if len(splits) == 2:

@@ -77,6 +77,36 @@ class Names:
             refuse_gaps(ids, names, self.num_tokens)
         return NewTokens(ids, names, self.num_tokens, self.tokens is not None)
 
+    def like(self, like: Mapping[Any, Any] | None, new: NewTokens) -> dict[int, NDArray[np.int64]]:
+        """Return the ids of the model's tokens whose rows a new token starts as the mean of.
+
+        Args:
+            like: for the name or the id of a new token, a text for the model's tokenizer, or tokens and ids.
+            new: the new tokens.
+
+        Raises:
+            SplitError: not such a dict, a token that is not new, or no tokens.
+            UnknownTokenError, TokenIdError: a token that the model does not have.
+        """
+        if not isinstance(like, Mapping | None):
+            raise SplitError(f"`like` must be a dict from a new token to others. Received: {type(like).__name__}.")
+        ids_of_names = dict(zip(new.names or (), new.ids, strict=False))
+        found = {}
+        for token, others in (like or {}).items():
+            token_id = ids_of_names.get(token, token)
+            if token_id not in new.ids:
+                raise SplitError(
+                    f"`like` must name new tokens. Received: {token!r}; the new ones are {new.described()}."
+                )
+            selection = [others] if isinstance(others, str) else others
+            if isinstance(others, str) and isinstance(self.index, TokenizerIndex):
+                selection = self.index.encode(others)
+            ids = resolve_ids(selection, self.num_tokens, self.index)
+            if not len(ids):
+                raise SplitError(f"`like` must name at least one token for {token!r}. Received: {others!r}.")
+            found[token_id] = ids
+        return found
+
     def _following(self, count: int) -> list[str] | None:
         """Return the names that the vocabulary has for a number of tokens after the table; None without names."""
         if self.tokens is None:
@@ -170,6 +200,10 @@ class TokenizerIndex(Mapping[str, int]):
         if found is None or self._tokenizer.id_to_token(int(found)) != token:
             raise KeyError(token)
         return int(found)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        """Return the ids of a text's tokens."""
+        return np.asarray(self._tokenizer(text), np.int64).ravel()
 
     def __len__(self) -> int:
         return int(self._tokenizer.vocabulary_size())

@@ -15,6 +15,7 @@ from splitembed.initializers.by_token import needs_tokens
 from splitembed.matching.match import Match, find_candidates
 from splitembed.split.frozen_rows import rows_of_vectors, used_rows
 from splitembed.split.gaps import zero_ids
+from splitembed.split.like import start_like
 from splitembed.split.table import SplitTable
 from splitembed.split.which_train import chosen_tokens, rare_tokens
 from splitembed.vectors import WordVectors, read_vectors
@@ -37,6 +38,7 @@ def build_split(
     fallbacks: Any = (),
     train_fallbacks: bool = False,
     oov_initializer: Any = "uniform",
+    like: Mapping[Any, Any] | None = None,
     padding: int | str | None = "auto",
     unknown: int | str | None = "auto",
     extend_vocabulary: bool = False,
@@ -72,6 +74,8 @@ def build_split(
             "normal" (matched per dimension to the known rows), "mean", "subwords" (of a fastText .bin source), "ngrams"
             (ridge regression on the known words), or any Keras initializer. It changes accuracy after training by a
             point at most.
+        like: for an OOV token, tokens of the vocabulary: its row starts as the mean of theirs, as in
+            `like={"covfefe": ["coffee", "word"]}`.
         padding: the id whose row is zero and frozen; "auto": "" at id 0, or a word_index that starts at 1.
         unknown: the id or token that is `[UNK]`; "auto": that of a Keras layer, or "[UNK]". It trains and never
             matches.
@@ -117,6 +121,7 @@ def build_split(
         padding=tokens.padding,
         **frozen,
     )
+    split = start_like(split, like)
     split = split if frozen_dtype is None else split.with_frozen_dtype(frozen_dtype)
     frozen_bytes = split.storage.table_bytes(split.num_frozen, split.dim)
     sizes = TableSizes(split.num_tokens, split.dim, split.num_frozen, split.num_trainable, frozen_bytes)

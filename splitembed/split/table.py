@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from splitembed.errors import FingerprintError, SplitError
 from splitembed.split import checks, files, thaw_freeze
 from splitembed.split.frozen_rows import number_rows
 from splitembed.split.grow import grow
+from splitembed.split.like import start_like
 from splitembed.split.new_vectors import VectorChange, with_frozen
 from splitembed.tables.storage import Storage, storage_of
 from splitembed.vocabulary import resolve_ids
@@ -510,6 +512,7 @@ class SplitTable:
         trainable_tokens: Any = (),
         fallbacks: Any = (),
         oov_initializer: Any = "uniform",
+        like: Mapping[Any, Any] | None = None,
         existing: str = "error",
         seed: Any = None,
         **reading: Any,
@@ -535,6 +538,7 @@ class SplitTable:
                 a mask of the grown split.
             fallbacks: other spellings to try, as for `build_split`.
             oov_initializer: initial values of rows without a vector, as for `build_split`.
+            like: for a new token, tokens of the grown split whose mean its row starts as, as for `build_split`.
             existing: "error", or "skip" to leave out tokens that the split already has.
             seed: of the initializer; None follows `keras.utils.set_random_seed`.
             **reading: options of `read_vectors`, such as `format` and `allow_pickle`.
@@ -543,7 +547,7 @@ class SplitTable:
             VocabularyError, VectorFormatError: tokens or vectors that cannot be read, or vectors of another dim.
             SplitError: tokens that the split already has, or invalid options.
         """
-        return grow(
+        grown = grow(
             self,
             tokens,
             source,
@@ -554,6 +558,7 @@ class SplitTable:
             seed=seed,
             reading=reading,
         )
+        return start_like(grown, like)
 
     def shrink(self, tokens: Any, *, drop_reserved: bool = False) -> "SplitTable":
         """Return the split without some tokens; its `id_mapping` is the new id of each old one, or -1.

@@ -36,7 +36,7 @@ def test_ids_that_leave_a_gap_are_refused():
 
 @pytest.mark.parametrize("ids", [(5, 6), (3, 4), (1, 4, 5)])
 def test_rows_of_new_and_chosen_tokens_train(ids):
-    split = new(*ids).rows_of(TABLE, np.array([0, 4]), "mean", 0)
+    split = new(*ids).rows_of(TABLE, np.array([0, 4]), "mean", 0, {})
     assert split.trainable_ids.tolist() == sorted({0, 4, *ids}) and split.fingerprint == TABLE.fingerprint
     np.testing.assert_allclose(split.lookup(ids), np.tile(TABLE.combine().mean(0), (len(ids), 1)), rtol=1e-6)
     kept = np.setdiff1d(np.arange(5), ids)
@@ -45,14 +45,14 @@ def test_rows_of_new_and_chosen_tokens_train(ids):
 
 def test_each_trainable_row_knows_its_row_before():
     added = new(2, 5, 6)
-    split = added.rows_of(TABLE, np.array([0, 4]), "zeros", 0)
+    split = added.rows_of(TABLE, np.array([0, 4]), "zeros", 0, {})
     before = added.rows_before(split)
     assert {row: before[~split.remap[row]] for row in (0, 2, 4, 5, 6)} == {0: 0, 2: -1, 4: 4, 5: -1, 6: -1}
 
 
 def test_names_are_kept_with_the_vocabulary():
     named = TABLE.with_parts(vocabulary=list("abcde"))
-    split = new(5, 6, names=["<x>", "<y>"], keeps_names=True).rows_of(named, NO_IDS, "zeros", 0)
+    split = new(5, 6, names=["<x>", "<y>"], keeps_names=True).rows_of(named, NO_IDS, "zeros", 0, {})
     assert list(split.vocabulary) == [*"abcde", "<x>", "<y>"]
 
 

@@ -722,3 +722,23 @@ def test_a_head_without_outputs_for_new_tokens_gives_a_warning():
         se.split_embedding(reader(6, head=6), [1])
         # a reserved row has an output
         se.split_embedding(reader(6, head=6), new_tokens={"<new>": 5})
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_new_tokens_start_like_others(tied):
+    if pm.REVERSIBLE is None:
+        model, tables = reader(6), 1
+    else:
+        ids = keras.Input((None,), dtype="int32")
+        layer = pm.REVERSIBLE(6, 4, tie_weights=tied, name="embedding")
+        model, tables = keras.Model(ids, layer(layer(ids), reverse=True)), 1 if tied else 2
+    names = ["a", "b", "c", "d", "e", "f"]
+    like = {"<x>": ["b", "c"], 7: [0, 0, 5]}
+    se.split_embedding(model, new_tokens=["<x>", "<y>"], like=like, vocabulary=names)
+    layer = model.get_layer("embedding")
+    for split in [layer.to_split(), layer.reverse_embedding.to_split()] if tables == 2 else [layer.to_split()]:
+        rows = split.combine()
+        np.testing.assert_allclose(rows[6:], [rows[[1, 2]].mean(0), rows[[0, 0, 5]].mean(0)], rtol=1e-6)
+    for wrong, message in (({"a": ["b"]}, "new tokens. Received: 'a'; the new ones are '<x>' .id 6."), ([1], "a dict")):
+        with pytest.raises(SplitError, match=message):
+            se.split_embedding(reader(6), new_tokens=["<x>"], like=wrong, vocabulary=names)

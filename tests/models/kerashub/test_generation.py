@@ -94,6 +94,14 @@ def test_texts_with_a_named_token_are_generated():
     assert "<call>" in se.combine_embedding(task).generate("a b", max_length=hub.LENGTH)
 
 
+def test_a_new_token_starts_like_a_text():
+    task = make_writer(make_tokenizer("<call>"))
+    se.split_embedding(task, new_tokens=["<call>"], like={"<call>": "a b b"})
+    rows = task.backbone.token_embedding.to_split().combine()
+    spelled = [LETTERS.index(token) for token in ("a", "Ġb", "Ġb")]
+    np.testing.assert_allclose(rows[SIZE], rows[spelled].mean(axis=0), rtol=1e-6)
+
+
 def test_new_tokens_unknown_to_the_tokenizer_are_added():
     task = make_writer(make_tokenizer())
     with pytest.warns(NewTokenWarning, match="does not know the new tokens '<call>'"):
