@@ -38,7 +38,7 @@ def count_numbers(row: bytes) -> int:
     (3, 1, 0)
     """
     fields = _SEPARATORS.split(row)[1:]
-    return sum(1 for _ in itertools.takewhile(NUMBER.fullmatch, reversed(fields)))
+    return sum(map(bool, itertools.takewhile(NUMBER.fullmatch, reversed(fields))))
 
 
 def check_rows(sample: list[bytes], dim: int, first_line: int, has_header: bool, checks: ReadChecks) -> None:
@@ -70,7 +70,7 @@ def check_rows(sample: list[bytes], dim: int, first_line: int, has_header: bool,
             f"a word and {dim} numbers",
             "Remove that line, or set `skip_bad_lines`.",
         )
-    with_commas = [row for row in rows if _has_commas(row)]
+    with_commas = [row for row in rows if _has_commas(row, dim)]
     if 2 * len(with_commas) > len(rows):
         raise VectorFormatError(
             f"{checks.source}: found rows such as {with_commas[0][:60]!r}; expected spaces or tabs between numbers, "
@@ -78,9 +78,9 @@ def check_rows(sample: list[bytes], dim: int, first_line: int, has_header: bool,
         )
 
 
-def _has_commas(row: bytes) -> bool:
+def _has_commas(row: bytes, dim: int) -> bool:
     """Return whether a comma separates another number from the numbers that end a row."""
-    before = _SEPARATORS.split(row)[1 : -count_numbers(row)]
+    before = _SEPARATORS.split(row)[1:-dim]
     return bool(before) and NUMBER.fullmatch(before[-1].rstrip(b",;")) is not None
 
 

@@ -67,11 +67,15 @@ def open_vectors(request: OpenRequest) -> Opened:
     """
     if request.holds_bytes:
         _check_format_name(request.options.format)
-    for format in FORMATS:  # noqa: A001
-        if format.recognise(request):
-            _check_options(request, format)
-            return format.open(request)
-    raise _unknown_source(request.source)
+    found = _find_format(request)
+    if found is None:
+        raise _unknown_source(request.source)
+    _check_options(request, found)
+    return found.open(request)
+
+
+def _find_format(request: OpenRequest) -> Format | None:
+    return next((each for each in FORMATS if each.recognise(request)), None)
 
 
 def _check_format_name(name: str) -> None:
@@ -154,9 +158,14 @@ def _open_npy(request: OpenRequest) -> Opened:
 
 def _open_loaded(request: OpenRequest, loaded: Any) -> Opened:
     inner = OpenRequest(VectorSource(loaded), request.checks, request.stack)
-    if inner.holds_bytes:
-        raise _unknown_source(loaded)
-    return open_vectors(inner)
+    # A path in a pickle is not followed.
+    found = None if inner.holds_bytes else _find_format(inner)
+    if found is None:
+        raise VectorFormatError(
+            f"{request.path}: found a pickle of {reprlib.repr(loaded)} (of type {type(loaded).__name__}); expected a "
+            "dict word -> row, (words, matrix) or KeyedVectors. Load it, and pass the words with their rows."
+        )
+    return found.open(inner)
 
 
 def _refuse_folder(request: OpenRequest) -> Opened:

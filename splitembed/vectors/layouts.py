@@ -32,7 +32,8 @@ LARGEST_DIM = 1 << 24
 
 BOM = b"\xef\xbb\xbf"
 HEADER = re.compile(rb"([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t]*(?:\r?\n|\Z)")
-_BLANK_LINES = re.compile(rb"(?:[ \t]*\r?\n)*")
+# A search needs no memory, while a repeated group takes 60 bytes for each blank line.
+_NOT_BLANK = re.compile(rb"[^ \t\r\n]|\r(?!\n)")
 _ID_AND_NUMBER = re.compile(rb"[0-9]+[ \t]+[^ \t]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
@@ -104,8 +105,8 @@ def _check_fasttext(path: str, dim: int) -> int:
 def _skip_blank_lines(stream: Head, checks: ReadChecks) -> tuple[int, int]:
     """Return the start of the first line that is not blank, and the number of lines before it."""
     start = len(BOM) if stream.head.startswith(BOM) else 0
-    blank = _BLANK_LINES.match(stream.head, start)
-    end = blank.end() if blank else start
+    found = _NOT_BLANK.search(stream.head, start)
+    end = max(start, stream.head.rfind(b"\n", start, found.start() if found else len(stream.head)) + 1)
     if end == len(stream.head):
         raise VectorFormatError(f"{stream.path}: found an empty file ({end} bytes); expected rows. Get the file again.")
     num_lines = stream.head.count(b"\n", start, end)

@@ -10,7 +10,7 @@ from splitembed.errors import NoMatchWarning, VocabularyError
 from splitembed.paths import name_source, open_bytes
 from splitembed.vocabulary.tokenizers_json import from_tokenizers_json, is_tokenizers_json
 from splitembed.vocabulary.tokens import SourceTokens, check_distinct, with_defaults
-from splitembed.vocabulary.word_index import from_tokenizer, from_word_index
+from splitembed.vocabulary.word_index import errors_named, from_tokenizer, from_word_index
 
 _FOREIGN = {
     b"\x1f\x8b": "gzip data",
@@ -30,6 +30,8 @@ _JSON_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"')
 _JSON_LIST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*"')
 _PATH = re.compile(r"[^\n]*(?:[\\/][^\n]*|\.\w+)")
 _NUM_SAMPLE_LINES = 1000
+# Measured: the longest token of published tokenizers, a run of spaces, has some hundred.
+_MOST_CHARACTERS = 10_000
 _FIELDS = re.compile(r"(\S+)(?:[ \t]+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)+")
 
 
@@ -50,6 +52,12 @@ def from_file(source: Any, keep_lines: bool, num_words: int | None = None) -> So
         VocabularyError: the file has another format, blank or duplicate lines, or lines of tokens and numbers.
     """
     name, raw = name_source(source), _read(source)
+    found = _from_bytes(name, raw, keep_lines, num_words)
+    _check_lengths(name, found.tokens)
+    return found
+
+
+def _from_bytes(name: str, raw: bytes, keep_lines: bool, num_words: int | None) -> SourceTokens:
     if not keep_lines and _JSON_OBJECT.match(raw):
         return _from_json(name, raw, num_words)
     if num_words is not None:
@@ -62,6 +70,16 @@ def from_file(source: Any, keep_lines: bool, num_words: int | None = None) -> So
         return with_defaults(tokens, gaps=blanks)
     _check_lines(name, tokens)
     return with_defaults(tokens)
+
+
+def _check_lengths(name: str, tokens: tuple[str, ...]) -> None:
+    """Raise an error for a very long token, because Keras's lookup layers return all tokens padded to its length."""
+    longest = max(tokens, key=len)
+    if len(longest) > _MOST_CHARACTERS:
+        raise VocabularyError(
+            f"{name}: found a token of {len(longest):,} characters, {longest[:20]!r}..., with id "
+            f"{tokens.index(longest)}; expected at most {_MOST_CHARACTERS:,}. Remove it, or cut the text into tokens."
+        )
 
 
 def _read(source: Any) -> bytes:
@@ -179,7 +197,8 @@ def _from_json(name: str, raw: bytes, num_words: int | None) -> SourceTokens:
             "tokenizer with `vocab` in its `model`. Pass the file of the tokenizer, or a list of its tokens in id "
             "order."
         )
-    return from_word_index(content, num_words)
+    with errors_named(name):
+        return from_word_index(content, num_words)
 
 
 def _parse(name: str, raw: bytes) -> Any:

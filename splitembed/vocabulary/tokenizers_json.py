@@ -6,6 +6,7 @@ tokenizers need not be installed.
 """
 
 import json
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -145,12 +146,15 @@ def _vocab(model: Mapping[str, Any], where: str) -> dict[str, int]:
                 )
         return dict(vocab)
     try:
-        return {token: token_id for token_id, (token, _score) in enumerate(vocab)}
+        listed = {token: token_id for token_id, (token, _score) in enumerate(vocab)}
     except (TypeError, ValueError):
+        listed = {None: 0}
+    if not all(isinstance(token, str) for token in listed):
         raise VocabularyError(
             f"{where}: `model.vocab` must be token -> id, or a list of tokens with their scores. "
-            f"Received: {type(vocab).__name__}."
-        ) from None
+            f"Received: {type(vocab).__name__}, {reprlib.repr(vocab)}."
+        )
+    return listed
 
 
 def _check_ids_of_library(

@@ -1,9 +1,10 @@
 """Read tokens with ids: a dict, a Keras `Tokenizer` or a gensim `Dictionary`."""
 
+import contextlib
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,8 @@ def fill_gaps(word_index: Mapping[Any, Any], where: str) -> tuple[tuple[str, ...
     Raises:
         VocabularyError: an invalid token or id; duplicate ids; or most ids have no token.
     """
-    tokens, ids = _checked(word_index)
+    with errors_named(where):
+        tokens, ids = _checked(word_index)
     num_tokens = int(ids.max()) + 1 if tokens else 0
     if num_tokens > max(_MAX_PLACEHOLDERS, 10 * len(tokens)):
         raise VocabularyError(
@@ -115,12 +117,29 @@ def fill_gaps(word_index: Mapping[Any, Any], where: str) -> tuple[tuple[str, ...
     ordered: list[str | None] = [None] * num_tokens
     for token, token_id in zip(tokens, ids.tolist(), strict=True):
         if ordered[token_id] is not None:
-            raise _same_id(ordered[token_id], token, token_id)
+            with errors_named(where):
+                raise _same_id(ordered[token_id], token, token_id)
         ordered[token_id] = token
     gaps = frozenset(token_id for token_id, token in enumerate(ordered) if token is None)
     _warn_of_many(gaps, tokens[int(ids.argmax())] if tokens else "", num_tokens, where)
     filled = (_placeholder(token_id, word_index) if token is None else token for token_id, token in enumerate(ordered))
     return tuple(filled), gaps
+
+
+@contextlib.contextmanager
+def errors_named(where: str) -> Iterator[None]:
+    """Add the name of a source to the errors of its tokens and ids.
+
+    >>> with errors_named("tokens.json"):
+    ...     from_word_index({"a": -1})
+    Traceback (most recent call last):
+    splitembed.errors.VocabularyError: tokens.json: The id of token 'a' must be an integer, 0 or more. Received: -1 of
+    type int.
+    """
+    try:
+        yield
+    except VocabularyError as error:
+        raise VocabularyError(f"{where}: {error}") from None
 
 
 def _warn_of_many(gaps: frozenset[int], last: str, num_tokens: int, where: str) -> None:

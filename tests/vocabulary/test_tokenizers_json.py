@@ -372,7 +372,7 @@ def test_an_object_that_cannot_be_written():
         (tokenizer_json({"\ud800": 0}), "lone surrogate"),
         (tokenizer_json(["a", "b"], kind="Unigram"), "`model.vocab` must be token -> id, or a list"),
         (tokenizer_json([["a", 0.0, 1]], kind="Unigram"), "`model.vocab` must be"),
-        (tokenizer_json([[None, 0.0]], kind="Unigram"), "Tokens must be str or int. Received: None"),
+        (tokenizer_json([[None, 0.0]], kind="Unigram"), r"`model.vocab` must be .* \[\[None, 0.0\]\]"),
         (tokenizer_json("ab"), "`model.vocab` must be .* Received: str"),
         (tokenizer_json([["a", 0.0]], kind="Unigram", unk_id=1), "`model.unk_id` must be an id .* Received: 1"),
         (tokenizer_json([["a", 0.0]], kind="Unigram", unk_id="a"), "`model.unk_id` must be"),

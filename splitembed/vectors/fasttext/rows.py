@@ -21,6 +21,8 @@ Rows = NDArray[np.float32]
 PIECE_BYTES = 1 << 20
 # Passes over the words of a block that have several of its rows.
 _MOST_PASSES = 16
+# Passes over all words, one for each row of the longest run: a word of 1 MB has millions of rows.
+_MOST_STEPS = 1000
 _WORD_BITS = np.uint64(32)
 
 
@@ -55,9 +57,14 @@ def mean_mapped(rows: NDArray[np.void], runs: Runs, dim: int) -> Rows:
     sums = np.zeros((len(order), dim), np.float32)
     # The checks report values that are not finite.
     with np.errstate(over="ignore", invalid="ignore"):
-        for index in range(int(counts[0]) if len(counts) else 0):
+        for index in range(min(int(counts[0]), _MOST_STEPS) if len(counts) else 0):
             num_longer = int(np.searchsorted(-counts, -index, side="left"))
             sums[:num_longer] += _as_floats(rows[runs.rows[starts[:num_longer] + index]], dim)
+        for word in np.flatnonzero(counts > _MOST_STEPS).tolist():
+            rest = runs.rows[starts[word] + _MOST_STEPS : starts[word] + counts[word]]
+            at_once = max(1, PIECE_BYTES // (dim * FLOAT_BYTES))
+            for first in range(0, len(rest), at_once):
+                sums[word] += _as_floats(rows[rest[first : first + at_once]], dim).sum(axis=0)
         _divide(sums, counts)
     means = np.empty_like(sums)
     means[order] = sums

@@ -28,6 +28,9 @@ _NPY = ".npy"
 _GENSIM_ARRAY = re.compile(r"(\.wv|\.trainables)?\.(vectors\w*|syn0\w*|syn1\w*)\.npy$")
 # PKWARE's APPNOTE.TXT, 4.3.7: the name and the extra fields follow, and their lengths end the header.
 _LOCAL_HEADER_BYTES = 30
+# Compressed arrays larger than this, and than this many times the file, hold hardly anything but constant bytes.
+_FREE_BYTES = 1 << 20
+_MOST_EXPANSION = 500
 _ERRORS = (
     *(OSError, ValueError, EOFError, RuntimeError, NotImplementedError, OverflowError, zipfile.BadZipFile, zlib.error),
     # Damaged headers of arrays and of zip archives.
@@ -166,10 +169,20 @@ class Member(NamedTuple):
             return np.zeros(self.shape, self.dtype)
         if self.info.compress_type == zipfile.ZIP_STORED:
             return self._mapped(file, self.start + _start_of(file, self.info))
+        self._check_expansion()
         with zipfile.ZipFile(file) as archive, archive.open(self.info) as packed, tempfile.TemporaryFile() as unpacked:
             shutil.copyfileobj(packed, unpacked, 1 << 20)
             unpacked.flush()
             return self._mapped(unpacked, self.start)
+
+    def _check_expansion(self) -> None:
+        file_bytes = os.path.getsize(self.path)
+        if self.info.file_size > _FREE_BYTES + _MOST_EXPANSION * file_bytes:
+            raise VectorFormatError(
+                f"{self.path}, {self.name!r}: found {self.info.file_size} bytes in a file of {file_bytes}; expected at "
+                f"most {_MOST_EXPANSION} times its size. If you trust its author, save the arrays uncompressed, with "
+                "numpy.savez."
+            )
 
     def _mapped(self, file: Any, start: int) -> NDArray[Any]:
         return np.memmap(file, self.dtype, "r", start, self.shape, "F" if self.is_fortran else "C")

@@ -18,8 +18,9 @@ from splitembed.vectors.streams.frames import BUFFER_BYTES, Frames, open_zstd
 # Measured: with smaller chunks threads wait for each other, larger ones exceed the processor's cache.
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = 1 << 20
-# Where the first two lines are longer than HEAD_BYTES.
-LONG_HEAD_BYTES = 1 << 26
+# Where the first two lines are longer than HEAD_BYTES. Rows of 80,000 numbers fit. Longer lines are refused, because a
+# gzip of 65 kB can hold two lines of 16 million numbers.
+LONG_HEAD_BYTES = 1 << 21
 MAGIC_BYTES = 16
 # Nested compressions. There is a limit because a file can be made that decompresses to itself.
 MAX_LAYERS = 2

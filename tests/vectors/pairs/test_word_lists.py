@@ -38,7 +38,8 @@ def test_a_file_of_one_word_a_line_and_nothing_stripped(tmp_path, content, words
 
 
 def test_words_are_those_of_the_same_vocabulary_file(tmp_path):
-    words = [word for word in ODD_WORDS if word and not {"\n", "\r"} & set(word)]
+    # Vocabulary files refuse longer tokens.
+    words = [word for word in ODD_WORDS if 0 < len(word) <= 10_000 and not {"\n", "\r"} & set(word)]
     path = write(tmp_path, "\n".join(words).encode("utf-8", "surrogateescape"))
     listed = as_word_list(path)
     assert listed.words[:] == list(read_vocabulary(path).tokens) == words
