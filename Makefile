@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-oldest test-nightly test-backends test-keras-hub test-gpu lint types check format \
-	coverage notebooks data sample bench newsgroups golden build clean
+	coverage hostile fuzz notebooks data sample bench newsgroups golden build clean
 
 help:  ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,12 @@ format: .venv/stamps/lint  ## format the code and apply the automatic fixes of l
 
 coverage: .venv/stamps/test  ## run the tests and list the lines that no test reaches
 	$(BIN)/python $(PYTEST) -m "not slow" --cov --cov-report=term-missing
+
+hostile: .venv/stamps/test  ## read the crafted files with other libraries too, and print who survives what: 3 minutes
+	$(BIN)/python -m tests.hostile.compare
+
+fuzz: .venv/stamps/test  ## read mutated files of all formats for 60 s; ARGS= takes other seconds and a seed
+	$(BIN)/python -m tests.hostile.fuzz $(ARGS)
 
 notebooks: .venv/stamps/notebooks  ## run the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb

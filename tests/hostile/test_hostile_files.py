@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from splitembed.vectors import read_vectors
-from tests.hostile import cases, fuzz, measure
+from tests.hostile import cases, compare, fuzz, measure
 
 ROOT = Path(__file__).parents[2]
 NUM_CASES = 80
@@ -91,6 +91,12 @@ def test_files_that_are_read_are_noticed(tmp_path):
 
 def test_mutated_files_raise_documented_errors(tmp_path):
     assert fuzz.run(tmp_path, seconds=2, seed=0) == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file ends the process on Linux")
+def test_another_library_goes_on_behind_a_file_that_ends_its_process():
+    chosen = [case for case in cases.hdf5() if case.name in ("crash.h5", "magic.h5")]
+    assert compare.outcomes("h5py", chosen) == {"crash.h5": "ended", "magic.h5": "refused"}
 
 
 def test_ngrams_that_share_a_row_cost_linear_time(tmp_path):
