@@ -55,6 +55,8 @@ def test_cases_have_distinct_names():
     assert len(set(names)) == len(names) >= NUM_CASES
 
 
+# Some 200 files: 20 to 40 s.
+@pytest.mark.slow
 def test_every_case_is_refused_by_name_within_bounds(tmp_path):
     check([case.name for case in cases.all_cases() if case.name not in IS_HDF5], tmp_path)
 
@@ -89,6 +91,8 @@ def test_files_that_are_read_are_noticed(tmp_path):
     assert "2 words x 2" in measure.outcome(cases.Case("v.txt", cases.TEXT), tmp_path / "v.txt")["wrong"]
 
 
+# How many files are read in that time depends on the machine.
+@pytest.mark.slow
 def test_mutated_files_raise_documented_errors(tmp_path):
     assert fuzz.run(tmp_path, seconds=2, seed=0) == {}
 
