@@ -30,7 +30,7 @@ def warn_of_stale_lookups(models: Sequence[Any], old: SplitTable, new: SplitTabl
     if stale:
         names = ", ".join(repr(getattr(layer, "name", type(layer).__name__)) for layer in stale)
         warnings.warn(
-            f"{len(stale)} lookup layer(s) still have the old vocabulary: {names}. `new_split` has {len(after)} "
+            f"These lookup layers still have the old vocabulary: {names}. `new_split` has {len(after)} "
             f"tokens, the old one {len(before)}. Call new_split.update_lookup(layer) before replace_split, or "
             "its ids are not those of the new split.",
             VocabularyWarning,

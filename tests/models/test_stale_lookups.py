@@ -40,7 +40,7 @@ def test_a_new_word_trains_after_an_update_and_there_is_a_warning_without(inside
     model, vectorize = made(inside)
     before = model.get_layer("words").to_split()
     grown = before.grow(["meh"], oov_initializer="zeros")
-    message = rf"1 lookup layer\(s\) still have the old vocabulary: '{vectorize.name}'. `new_split` has 6 tokens"
+    message = rf"These lookup layers still have the old vocabulary: '{vectorize.name}'. `new_split` has 6 tokens"
     with pytest.warns(VocabularyWarning, match=message):
         replace_split(model, "words", grown)
     fit(model, vectorize, inside)
