@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-oldest test-nightly test-backends test-keras-hub test-gpu lint types check format \
-	coverage hostile fuzz notebooks data sample bench newsgroups golden build clean
+	coverage hostile fuzz crash notebooks data sample bench newsgroups golden build clean
 
 help:  ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ hostile: .venv/stamps/test  ## read the crafted files with other libraries too, 
 
 fuzz: .venv/stamps/test  ## read mutated files of all formats for 60 s; ARGS= takes other seconds and a seed
 	$(BIN)/python -m tests.hostile.fuzz $(ARGS)
+
+crash: .venv/stamps/test  ## kill writers, fill a disk, read beside writers, train for long: 20 minutes
+	$(BIN)/python -m tests.crash
 
 notebooks: .venv/stamps/notebooks  ## run the notebooks and store their outputs
 	$(BIN)/jupyter execute --inplace notebooks/*.ipynb

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from splitembed.models.export import to_dense as to_dense
     from splitembed.models.load_trainable import load_trainable as load_trainable
     from splitembed.models.replace_split import replace_split as replace_split
+    from splitembed.models.save_model import save_model as save_model
     from splitembed.models.split_embedding import combine_embedding as combine_embedding
     from splitembed.models.split_embedding import split_embedding as split_embedding
     from splitembed.optimizers import LazyAdam as LazyAdam
@@ -46,6 +47,7 @@ _MODULE_OF = {
     "split_embedding": "models.split_embedding",
     "combine_embedding": "models.split_embedding",
     "replace_split": "models.replace_split",
+    "save_model": "models.save_model",
     "save_trainable": "models.export",
     "load_trainable": "models.load_trainable",
     "diff": "difference",

@@ -60,11 +60,25 @@ OTHER_VOCABULARIES = {
     "vocabulary.align_counts",
     "coverage.measure_coverage",
 }
+
+
+class Model:
+    def save(self, path):
+        path.write_bytes(b"")
+
+
+def save_nothing(path):
+    splitembed.save_model(Model(), f"{path}.keras")
+
+
+# What a function adds to the name that it is given.
+SUFFIXES = {"coverage.CoverageReport.plot": ".png", "save_model": ".keras"}
 PATHS = {
     "save_frozen": lambda path: save_frozen(path, {"the": [1.0, 2.0]}),
     "save_trainable": lambda path: splitembed.save_trainable(path, split()),
     "load_trainable": lambda path: splitembed.load_trainable(path, None),
     "export_vectors": lambda path: splitembed.export_vectors(path, split()),
+    "save_model": save_nothing,
     "SplitTable.open": SplitTable.open,
     "SplitTable.save": lambda path: split().save(path),
     "SplitTable.save_frozen": lambda path: split().save_frozen(path),
@@ -183,7 +197,7 @@ def test_a_path_below_the_home_folder_and_one_of_remote_storage(name, tmp_path, 
             PATHS[name]("~/x")
         return
     PATHS[name]("~/x")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.png" if name.endswith(".plot") else "x"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x" + SUFFIXES.get(name, "")]
 
 
 def test_options_without_vectors_are_refused():

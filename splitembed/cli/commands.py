@@ -87,15 +87,17 @@ def build(
 
 def _save(split: Any, directory: Path) -> dict[str, Any]:
     """Save a split, and return the files that were written or removed, and the path of its frozen table."""
-    from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME
+    from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, beside, is_frozen
 
     frozen, shared = directory / FROZEN_NAME, split.frozen_file()
     had_frozen = frozen.exists()
     split.save(directory)
+    written = [path for path in beside(directory / TRAINABLE_NAME, split.fingerprint) if not shared]
+    written = [path for path in written if is_frozen(path, split.fingerprint)][:1]
     return {
-        "saved": [TRAINABLE_NAME] if shared else [FROZEN_NAME, TRAINABLE_NAME],
+        "saved": [*(path.name for path in written), TRAINABLE_NAME],
         "removed": [FROZEN_NAME] if had_frozen and not frozen.exists() else [],
-        "frozen_table": str(shared or frozen),
+        "frozen_table": str(shared or written[0]),
     }
 
 
@@ -124,14 +126,30 @@ def convert(vectors: Path | str, output: Path | str, dtype: str, json_path: Path
 
 @main.command()
 @click.argument("path", type=EXISTING)
-@click.option("--verify", is_flag=True, help="Read every byte and check the fingerprints.")
 @json_option
-def inspect(path: Path, verify: bool, json_path: Path | str | None) -> None:
+def inspect(path: Path, json_path: Path | str | None) -> None:
     """Describe PATH: a frozen.h5, a trainable.h5, or a directory with both."""
     from splitembed.cli.describe import as_text, describe
 
-    description = describe(path, verify)
+    description = describe(path)
     print_result(as_text(description), description, json_path)
+
+
+@main.command()
+@click.argument("path", type=EXISTING)
+@json_option
+def verify(path: Path, json_path: Path | str | None) -> None:
+    """Read every byte of PATH: a frozen.h5, a trainable.h5, or a directory with both. Exit code 1 if one is not whole.
+
+    Head, checksums, fingerprints and ranges are checked, and that HDF5 finds the same as the head says.
+    """
+    from splitembed.cli.verify import as_text
+    from splitembed.cli.verify import verify as checked
+
+    found = checked(path)
+    print_result(as_text(found), found, json_path)
+    if not found["ok"]:
+        raise click.exceptions.Exit(1)
 
 
 @main.command()

@@ -3,20 +3,26 @@
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from splitembed.split.table import SplitTable
-from splitembed.tables import FROZEN_NAME, TRAINABLE_NAME, FrozenTable, TrainableTable, open_frozen, open_trainable
-from splitembed.tables.fields import TRAINABLE_FORMAT, text_or_other
+from splitembed.tables import (
+    FROZEN_NAME,
+    TRAINABLE_NAME,
+    FrozenTable,
+    TrainableTable,
+    format_of,
+    open_frozen,
+    open_trainable,
+)
+from splitembed.tables.fields import TRAINABLE_FORMAT
 
 
-def describe(path: Path, verify: bool = False) -> dict[str, Any]:
+def describe(path: Path) -> dict[str, Any]:
     """Return the sizes, dtypes and fingerprints of a frozen.h5, a trainable.h5, or a directory with one or both.
 
     Args:
         path: the file or directory.
-        verify: read every byte and check the fingerprints.
 
     Returns:
         A dict with some of the keys "split", "trainable", "logits" (of an embedding whose weights are not tied) and
@@ -28,10 +34,10 @@ def describe(path: Path, verify: bool = False) -> dict[str, Any]:
     if path.is_dir() and (path / FROZEN_NAME).exists() and not (path / TRAINABLE_NAME).exists():
         path = path / FROZEN_NAME
     if path.is_dir():
-        return _describe_directory(path, verify)
+        return _describe_directory(path)
     if is_trainable(path):
-        return _describe_trainable(open_trainable(path, verify=verify))
-    return {"frozen": describe_frozen(open_frozen(path, verify=verify))}
+        return _describe_trainable(open_trainable(path))
+    return {"frozen": describe_frozen(open_frozen(path))}
 
 
 def as_text(description: dict[str, Any]) -> str:
@@ -51,10 +57,7 @@ def as_text(description: dict[str, Any]) -> str:
 
 def is_trainable(path: Path) -> bool:
     """Return whether a file is a trainable table."""
-    if not h5py.is_hdf5(path):
-        return False
-    with h5py.File(path) as file:
-        return bool(text_or_other(file, "format") == TRAINABLE_FORMAT)
+    return format_of(path) == TRAINABLE_FORMAT
 
 
 def describe_split(split: SplitTable) -> dict[str, Any]:
@@ -80,9 +83,8 @@ def describe_frozen(table: FrozenTable) -> dict[str, Any]:
     }
 
 
-def _describe_directory(directory: Path, verify: bool) -> dict[str, Any]:
-    split = SplitTable.open(directory, verify=verify)
-    # Opening the split has verified both files.
+def _describe_directory(directory: Path) -> dict[str, Any]:
+    split = SplitTable.open(directory)
     trainable = _describe_trainable(open_trainable(directory / TRAINABLE_NAME))
     frozen = {} if split.table is None else {"frozen": describe_frozen(split.table)}
     return {"split": describe_split(split), **trainable, **frozen}

@@ -126,14 +126,29 @@ def read_slice(dataset: Any, name: str, start: int, stop: int, file_bytes: int) 
     return {"words": len(words)}, lengths.tobytes() + b"".join(words)
 
 
+def _plain(value: Any) -> Any:
+    """Return the text or the number of an attribute, or a description of anything else."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    is_number = getattr(value, "shape", None) == () and getattr(value, "dtype", None) == "int64"
+    return int(value) if is_number else repr(value)[:100]
+
+
+def _text(file: Any, name: str) -> str:
+    written = file.attrs.get(name)
+    return written.decode("utf-8", "replace") if isinstance(written, bytes) else str(written)
+
+
 def answer(file: Any, request: dict[str, Any], file_bytes: int) -> tuple[dict[str, Any], bytes]:
     """Return the answer to a request, and its bytes."""
     name = request.get("name", "")
     if request["do"] == "list":
         return list_datasets(file), b""
-    if request["do"] == "format":
-        written = file.attrs.get("format")
-        return {"format": written.decode("utf-8", "replace") if isinstance(written, bytes) else str(written)}, b""
+    if request["do"] == "frozen":
+        is_table = _text(file, "format") == "splitembed.frozen"
+        return {"dtype": _text(file, "dtype") if is_table else ""}, b""
+    if request["do"] == "attributes":
+        return {"attributes": {name: _plain(value) for name, value in file.attrs.items()}}, b""
     found = find(file, name)
     if request["do"] == "describe":
         return describe(name, found), b""

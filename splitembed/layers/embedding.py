@@ -55,8 +55,9 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             and needs TensorFlow without XLA; "static" has fixed shapes, for XLA, LiteRT, ONNX, JAX and PyTorch, and a
             dense gradient; "auto" chooses when the call is traced.
         save_by_reference: False to write the frozen table into every `.keras` file, also at each epoch of a
-            `ModelCheckpoint`; True to write only the path of its frozen.h5. Loading finds the file at that path or, by
-            its fingerprint, in a folder of the environment variable SPLITEMBED_PATH.
+            `ModelCheckpoint`; True to write only the fingerprint of its frozen.h5. Loading finds the file in a folder
+            of the environment variable SPLITEMBED_PATH. The path is recorded for people: loading opens no path that
+            an archive names.
         **kwargs: `name`, `dtype`, `trainable`, as in any Keras layer. The rows are float32 under every dtype policy.
 
     Input shape:
@@ -238,7 +239,7 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "SplitEmbedding":
         """Return a layer on the live split with these fingerprints, or a layer without tables until they are loaded."""
-        spec = SplitSpec(**config["split"])
+        spec = SplitSpec.from_config(config["split"])
         options = {name: value for name, value in config.items() if name != "copies_rows"}
         layer = cls(**{**options, "split": LIVE.get(spec) or spec, "mask_zero": False})
         layer.copies_rows = config.get("copies_rows", False)

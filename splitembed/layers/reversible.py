@@ -149,7 +149,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
         """Make the layer on the live splits with these fingerprints, or without tables until they are loaded."""
         if config["reverse_split"] is None:
             return super().from_config(config)
-        spec = SplitSpec(**config["reverse_split"])
+        spec = SplitSpec.from_config(config["reverse_split"])
         return super().from_config({**config, "reverse_split": LIVE.get(spec) or spec})
 
     def summary(self) -> str:

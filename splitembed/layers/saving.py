@@ -107,10 +107,15 @@ class SavesSplit(keras.layers.Layer):
 
     def _opened(self, directory: str) -> SplitTable:
         """Open the split of an archive, on the frozen rows of a live split if there is one."""
-        memory_map = self.save_by_reference or _MAPPED_FILES_CAN_BE_REMOVED
-        split = SplitTable.open(directory, memory_map=memory_map).detached(keep_table=self.save_by_reference)
+        memory_map, archive = self.save_by_reference or _MAPPED_FILES_CAN_BE_REMOVED, assets_folder(Path(directory))
+        live = live_with_frozen(self._described().frozen_fingerprint)
+        table = live.table if live is not None and self.save_by_reference else None
+        # the first layer of an archive may have made it of the archive's own file
+        table = None if table is None or table.path is None else table
+        # a path in an archive may be any path of this machine
+        split = SplitTable.open(directory, table, memory_map=memory_map, within=archive)
+        split = split.detached(keep_table=self.save_by_reference)
         self._described().refuse_other(SplitSpec.of(split).tables(), f"The archive's table of layer {self.name!r}")
-        live = live_with_frozen(split.fingerprint)
         return split if live is None else split.sharing(live)
 
     def _described(self) -> SplitSpec:

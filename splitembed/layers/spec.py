@@ -1,11 +1,18 @@
 """The sizes and fingerprints of a split that a saved layer holds, and the registry of live splits by them."""
 
+import dataclasses
+import re
 import weakref
 from dataclasses import dataclass
+from typing import Any
 
-from splitembed.errors import FingerprintError
+from splitembed.arrays import is_count
+from splitembed.errors import FingerprintError, SplitError, shortened
 from splitembed.split.table import SplitTable
-from splitembed.tables.storage import FLOAT32, storage_named
+from splitembed.tables.storage import FLOAT32, STORAGES, storage_named
+
+# empty for a split without tokens
+_FINGERPRINT = re.compile("(sha256:[0-9a-f]{64})?")
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,31 @@ class SplitSpec:
         fingerprints = (split.fingerprint, split.remap_fingerprint, split.vocabulary_fingerprint)
         return cls(*sizes, *fingerprints, split.trainable_fingerprint, split.frozen_dtype)
 
+    @classmethod
+    def from_config(cls, config: Any) -> "SplitSpec":
+        """Return the spec that a saved config holds, after checking it, because the file may be anyone's.
+
+        Raises:
+            SplitError: other keys, or a value that no split has.
+        """
+        fields = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(config, dict) or set(config) | {"frozen_dtype"} != fields:
+            found = sorted(config) if isinstance(config, dict) else config
+            raise _unsound("its keys", found, sorted(fields))
+        spec = cls(**config)
+        for name in ("num_tokens", "num_frozen", "num_trainable", "dim"):
+            if not is_count(getattr(spec, name), int(name == "dim")):
+                raise _unsound(name, getattr(spec, name), "an integer, 0 or more, and `dim` 1 or more")
+        if spec.padding is not None and not (is_count(spec.padding, 0) and spec.padding < spec.num_tokens):
+            raise _unsound("padding", spec.padding, f"None, or an id below {spec.num_tokens}")
+        for name in fields:
+            value = getattr(spec, name)
+            if name.endswith("fingerprint") and not (isinstance(value, str) and _FINGERPRINT.fullmatch(value)):
+                raise _unsound(name, value, "`sha256:` and 64 hexadecimal digits")
+        if spec.frozen_dtype not in list(STORAGES):
+            raise _unsound("frozen_dtype", spec.frozen_dtype, f"one of {', '.join(STORAGES)}")
+        return spec
+
     def tables(self) -> dict[str, str]:
         """Return what training does not change: sizes, as text, and fingerprints."""
         sizes = {name: str(getattr(self, name)) for name in ("num_tokens", "num_frozen", "num_trainable", "dim")}
@@ -46,6 +78,13 @@ class SplitSpec:
                     f"{where} belongs to another split: its {what} is {theirs}, the layer's is {ours}. Give the layer "
                     f"the tables that it was saved with."
                 )
+
+
+def _unsound(name: str, found: Any, expected: Any) -> SplitError:
+    return SplitError(
+        f"The saved config of a split is damaged: `{name}` is {shortened([found], 1, repr)}; expected {expected}. Save "
+        "the model again, or use another copy."
+    )
 
 
 LIVE: "weakref.WeakValueDictionary[SplitSpec, SplitTable]" = weakref.WeakValueDictionary()

@@ -44,10 +44,10 @@ def write_projector(folder: str | os.PathLike[str], split: SplitTable, before: A
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    with replacing(path / "vectors.tsv") as temporary, open(temporary, "xb") as stream:
+    with replacing(path / "vectors.tsv") as temporary, open(temporary, "wb") as stream:
         stream.writelines(_vector_lines(split))
     lines = (f"{token}\t{number}\t{rows}\n" for number, (token, rows) in enumerate(_described(split, before)))
-    with replacing(path / "metadata.tsv") as temporary, open(temporary, "x", encoding="utf-8", newline="") as text:
+    with replacing(path / "metadata.tsv") as temporary, open(temporary, "w", encoding="utf-8", newline="") as text:
         text.write("token\tid\trows\n")
         text.writelines(lines)
     with replacing(path / "projector_config.pbtxt") as temporary:

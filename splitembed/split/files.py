@@ -12,47 +12,56 @@ from splitembed.errors import SplitError, TableFormatError
 from splitembed.paths import local_path
 from splitembed.split.gaps import gap_ids, zero_ids
 from splitembed.split.protocol import Split
-from splitembed.words import Words
 
 PathLike = str | os.PathLike[str]
 
 
 def save(split: Split, directory: PathLike) -> None:
-    """Write both tables into a folder, or only the trainable one; see `SplitTable.save`."""
+    """Write both tables into a folder, or only the trainable one; see `SplitTable.save`.
+
+    The folder is what its trainable.h5 says. So a new frozen table gets a name of its own first, then one rename of
+    trainable.h5 changes the split, then the new frozen table replaces the one that only the old split had. A process
+    that is killed in between leaves a frozen table under its own name, where readers find it.
+    """
     folder = local_path(directory)
     if folder.is_file():
         raise SplitError(f"`directory` must be a folder for frozen.h5 and trainable.h5. Received a file: {folder}.")
     folder.mkdir(parents=True, exist_ok=True)
-    frozen, trainable = folder / tables.FROZEN_NAME, folder / tables.TRAINABLE_NAME
-    shared = frozen_file(split)
-    if shared is not None:
-        stale = _replaced_frozen(frozen, trainable, shared)
-        save_trainable(split, trainable)
-        if stale is not None:
-            stale.unlink()
-        return
-    if frozen.exists() and not trainable.exists() and not tables.is_frozen(frozen, split.fingerprint):
-        raise SplitError(
-            f"{frozen} is another frozen table, without a trainable table beside it, so other models may use it. Save "
-            "the split in another folder, or move that file."
-        )
-    save_frozen(split, frozen)
-    save_trainable(split.detached(), trainable)
+    with tables.locked_folder(folder):
+        _save(split, folder / tables.FROZEN_NAME, folder / tables.TRAINABLE_NAME)
 
 
-def _replaced_frozen(frozen: Path, trainable: Path, shared: Path) -> Path | None:
-    """Return the frozen table that only the split saved here before has; None if the folder has no such table.
+def _save(split: Split, plain: Path, trainable: Path) -> None:
+    owned, new = _owned_files(trainable), frozen_file(split)
+    if new is None and not owned and tables.is_frozen(plain, split.fingerprint):
+        new = plain
+    is_owned = new is None or any(new.samefile(path) for path in owned)
+    if new is None:
+        new = plain.with_name(tables.frozen_name(split.fingerprint))
+        save_frozen(split, new)
+    stale = {path: fingerprint for path, fingerprint in owned.items() if not path.samefile(new)}
+    names = [*stale.values(), *([split.fingerprint] if is_owned else [])]
+    save_trainable(split, trainable, frozen_path="" if is_owned else None, owned_frozen=names)
+    if is_owned and new != plain and (plain in stale or not plain.exists()):
+        os.replace(new, plain)
+        stale.pop(plain, None)
+        tables.synchronize_folder(plain.parent)
+    for path in stale:
+        path.unlink()
 
-    Beside the new trainable table it would be taken for the frozen rows of that.
+
+def _owned_files(trainable: Path) -> dict[Path, str]:
+    """Return the frozen tables that were saved here for this folder alone, and their fingerprints.
+
+    None is a file of the user's own, which other models may use.
     """
-    if not frozen.exists() or not trainable.exists() or frozen.samefile(shared):
-        return None
     try:
         before = tables.open_trainable(trainable)
-    except TableFormatError:
-        # It may be the table of anything.
-        return None
-    return frozen if tables.is_frozen(frozen, before.frozen_fingerprint) else None
+    # It may be the table of anything.
+    except (FileNotFoundError, TableFormatError):
+        return {}
+    pairs = [(path, name) for name in before.owned_frozen for path in tables.beside(trainable, name)]
+    return {path: name for path, name in pairs if tables.is_frozen(path, name)}
 
 
 def frozen_file(split: Split) -> Path | None:
@@ -97,7 +106,12 @@ def _words_of_rows(split: Split) -> Sequence[str] | None:
 
 
 def save_trainable(
-    split: Split, path: PathLike, *, frozen_path: str | None = None, reverse: Split | None = None
+    split: Split,
+    path: PathLike,
+    *,
+    frozen_path: str | None = None,
+    owned_frozen: Sequence[str] = (),
+    reverse: Split | None = None,
 ) -> None:
     """Write the trainable rows, the remap and the vocabulary; see `SplitTable.save_trainable`."""
     if frozen_path is None:
@@ -112,6 +126,7 @@ def save_trainable(
         padding=split.padding,
         frozen_fingerprint=split.fingerprint,
         frozen_path=frozen_path,
+        owned_frozen=owned_frozen,
         reverse=None if reverse is None else _trainable_table(reverse),
     )
 
@@ -120,11 +135,6 @@ def _trainable_table(split: Split) -> tables.TrainableTable:
     return tables.TrainableTable(split.trainable, split.remap, split.fingerprint, padding=split.padding)
 
 
-def in_memory(words: Words | None) -> Words | None:
-    """Return words that no longer need their file."""
-    return None if words is None else Words.from_arrays(*words.packed())
-
-
 def without_path(table: tables.FrozenTable) -> tables.FrozenTable:
     """Return a table that no longer needs the name of its file; a memory map stays."""
-    return dataclasses.replace(table, path=None, words=in_memory(table.words))
+    return dataclasses.replace(table, path=None)

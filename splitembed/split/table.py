@@ -152,9 +152,19 @@ class SplitTable:
 
     @classmethod
     def open(
-        cls, directory: str | os.PathLike[str], frozen: Any = None, *, verify: bool = False, memory_map: bool = True
+        cls,
+        directory: str | os.PathLike[str],
+        frozen: Any = None,
+        *,
+        verify: bool = False,
+        memory_map: tables.MemoryMap = True,
+        within: str | os.PathLike[str] | None = None,
     ) -> "SplitTable":
-        """Open a split that `save` wrote; the frozen rows are memory-mapped where the file allows it.
+        """Open a split that `save` wrote; its frozen rows are memory-mapped.
+
+        A program that shortens a mapped file in place takes its pages away, and the process ends with SIGBUS when it
+        reads one. splitembed never does that. Where others might, and on network file systems, use `memory_map=False`
+        or "auto".
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -168,14 +178,18 @@ class SplitTable:
                 beside the trainable table, else the path that the trainable table records, else the file with its
                 fingerprint in a folder that the environment variable SPLITEMBED_PATH lists.
             verify: recompute the fingerprints of everything read.
-            memory_map: False reads the frozen rows into memory.
+            memory_map: False reads the frozen rows into memory; "auto" does so where their file lies on a network file
+                system (recognised on Linux).
+            within: a folder; a recorded path outside it is not opened, as in files that strangers made. None opens any.
 
         Raises:
             TableFormatError: a file is foreign, cut short, damaged or too new.
             FingerprintError: the two tables do not match.
             FileNotFoundError: a table is missing.
         """
-        trainable, table = tables.open_pair(directory, frozen, verify=verify, memory_map=memory_map)
+        trainable, table = tables.open_pair(
+            directory, frozen, verify=verify, memory_map=memory_map, within=None if within is None else Path(within)
+        )
         return cls(
             table.vectors,
             trainable.remap,
@@ -315,13 +329,18 @@ class SplitTable:
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write trainable.h5 into a folder, and frozen.h5 beside it unless the split uses an existing file.
 
-        Each file is replaced as a whole: a reader sees the old one or the new one, never half.
+        A reader of the folder sees the split before or the new one, never a mixture, and so does everyone after a
+        crash. The frozen table of the split before goes only if `save` wrote it for that split alone. Another frozen.h5
+        in the folder stays, and the rows of this split get a name with their fingerprint beside it. Nothing is needed
+        of the files that the split was opened from. A crash while the first split of a folder is saved can leave a
+        frozen table that no trainable.h5 names; the next save of the same rows takes its place.
 
         Args:
             directory: the folder; it is made if necessary.
 
         Raises:
-            SplitError: the path is a file, or the folder holds another frozen.h5 without a trainable.h5.
+            SplitError: the path is a file.
+            OSError: the folder cannot be written, or the disk is full; the split before is still there.
         """
         files.save(self, directory)
 
@@ -360,12 +379,12 @@ class SplitTable:
     def detached(self, *, keep_table: bool = False) -> "SplitTable":
         """Return the split without references to its files, which can then be deleted or replaced.
 
-        Words are read into memory. Memory maps stay maps, which remain valid after the file is deleted.
+        Memory maps stay maps, which remain valid after the file is deleted.
 
         Args:
             keep_table: whether the frozen table stays referenced, so that only the trainable one can be deleted.
         """
-        split = self._with(_vocabulary=files.in_memory(self._vocabulary))
+        split = self._with()
         if self.table is not None and not keep_table:
             split.table = files.without_path(self.table)
         return split

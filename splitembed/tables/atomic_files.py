@@ -1,37 +1,38 @@
-"""Our HDF5 files on disk: written under a temporary name and renamed, and checked when they are opened."""
+"""Files that are written under a temporary name and renamed, so that a reader sees the old file or the new one."""
 
 import contextlib
 import errno
 import os
+import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
-
-import h5py
 
 from splitembed.errors import TableFormatError
 from splitembed.paths import local_path
-from splitembed.tables.fields import OPENERS, PathLike, check_format, store_text, text_or_other
+from splitembed.tables.fields import OPENERS, PathLike
+from splitembed.tables.head import MAGIC
+from splitembed.tables.table_file import format_of
 
 if sys.platform != "win32":
     import fcntl
 
-# The oldest format with checksums of its metadata, readable since 2008.
-LIBRARY_VERSIONS = ("v108", "v108")
-# h5py raises each of them for damaged files.
-HDF5_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp(\.keras)?")
 
 
 @contextlib.contextmanager
-def replacing(path: PathLike) -> Iterator[Path]:
-    """Yield a temporary path in the same folder, and rename the file written there once it is on the disk.
+def replacing(path: PathLike, suffix: str = "") -> Iterator[Path]:
+    """Yield an empty temporary file in the same folder, and rename what was written to it once it is on the disk.
 
-    A reader of `path` sees the old file or the new one, never half. An exception leaves only the old one.
+    A reader of `path` sees the old file or the new one, never half. An exception leaves only the old one. The new file
+    gets the mode and, where allowed, the owner of the old one. What a writer that was killed left in the folder is
+    removed.
 
     Args:
         path: the file to make or replace; of a symbolic link the target is replaced.
+        suffix: of the temporary name, "" or ".keras".
 
     Raises:
         OSError: `path` is a device or a pipe.
@@ -39,18 +40,89 @@ def replacing(path: PathLike) -> Iterator[Path]:
     target = _target(path)
     if target.exists() and not target.is_file() and not target.is_dir():
         raise OSError(errno.EINVAL, "A device or pipe cannot be replaced. Pass the name of a file", str(target))
-    writable_folder(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    _remove_leftovers(writable_folder(path))
+    temporary, descriptor = _locked_temporary(target, suffix)
     try:
         yield temporary
+        _keep_rights(target, temporary)
         _synchronize(temporary)
+        if sys.platform == "win32":
+            # Open files have no other name there.
+            os.close(descriptor)
+            descriptor = -1
         os.replace(temporary, target)
     except BaseException:
+        if sys.platform == "win32" and descriptor >= 0:
+            os.close(descriptor)
+            descriptor = -1
         temporary.unlink(missing_ok=True)
         raise
-    # The rename is done, and some systems cannot synchronise a folder.
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+    synchronize_folder(target.parent)
+
+
+def synchronize_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
     with contextlib.suppress(OSError):
-        _synchronize(target.parent)
+        _synchronize(folder)
+
+
+def _synchronize(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked_temporary(target: Path, suffix: str) -> tuple[Path, int]:
+    """Make a temporary file, and hold a lock that says that its writer is alive: a reader's, so that it can be read."""
+    while True:
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp{suffix}")
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        if sys.platform == "win32":
+            return temporary, descriptor
+        # Network file systems may have no locks.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # Another writer may have taken it for a leftover before it was locked.
+        if temporary.exists():
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of writers that are no longer alive."""
+    with contextlib.suppress(OSError):
+        for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+            with contextlib.suppress(OSError):
+                _remove_if_unlocked(folder / name)
+
+
+def _remove_if_unlocked(path: Path) -> None:
+    if sys.platform == "win32":
+        # An open file cannot be removed there.
+        path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _keep_rights(target: Path, temporary: Path) -> None:
+    if not target.is_file():
+        return
+    status = target.stat()
+    # Only an administrator can give files away.
+    with contextlib.suppress(OSError, AttributeError):
+        os.chown(temporary, status.st_uid, status.st_gid)
+    with contextlib.suppress(OSError):
+        os.chmod(temporary, stat.S_IMODE(status.st_mode))
 
 
 def writable_folder(path: PathLike) -> Path:
@@ -93,13 +165,9 @@ def refuse_foreign(path: PathLike, format_name: str) -> None:
     path = local_path(path)
     if not path.is_file() or not path.stat().st_size:
         return
-    found: object = None
-    if h5py.is_hdf5(path):
-        # A file that cannot be opened is not worth keeping.
-        found = format_name
-        with contextlib.suppress(*HDF5_ERRORS), h5py.File(path, "r") as file:
-            found = text_or_other(file, "format")
-    if found == format_name:
+    found = format_of(path)
+    # A table whose head cannot be read is not worth keeping.
+    if found == format_name or (found is None and _starts_like_ours(path)):
         return
     kind = f"a table of the format {found}" if found in OPENERS else "not a table of splitembed"
     raise TableFormatError(
@@ -108,89 +176,21 @@ def refuse_foreign(path: PathLike, format_name: str) -> None:
     )
 
 
+def _starts_like_ours(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(MAGIC)) == MAGIC
+
+
 @contextlib.contextmanager
-def publishing(path: PathLike, format_name: str, *, alignment: int = 1, version: int = 1) -> Iterator[h5py.File]:
-    """Write one of our files as `replacing` does.
-
-    Args:
-        path: the file to make or replace.
-        format_name: its attribute `format`.
-        alignment: every object in the file starts at a multiple of so many bytes.
-        version: of the format, the oldest that can hold the data.
-
-    Raises:
-        TableFormatError: `path` is a file of another format.
-    """
-    path = local_path(path)
-    refuse_foreign(path, format_name)
-    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": LIBRARY_VERSIONS}
-    with replacing(path) as temporary, h5py.File(temporary, "x", **layout) as file:
-        store_text(file, format=format_name)
-        file.attrs["format_version"] = version
-        yield file
-
-
-def _synchronize(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Wait until no other process or thread writes a pair of tables into a folder; where it has no locks, go on."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def reading(path: PathLike, format_name: str) -> Iterator[h5py.File]:
-    """Open one of our files for reading; errors of HDF5 become a TableFormatError.
-
-    Args:
-        path: the file.
-        format_name: the expected attribute `format`.
-
-    Raises:
-        FileNotFoundError, PermissionError, IsADirectoryError: as `open` raises them.
-        TableFormatError: the file is foreign, damaged, too new, or being written.
-    """
-    path = local_path(path)
-    with open(path, "rb") as stream:
-        _refuse_while_written(stream.fileno(), path)
-        try:
-            with h5py.File(path, "r") as file:
-                check_format(file, format_name)
-                yield file
-        except TableFormatError:
-            raise
-        except HDF5_ERRORS as error:
-            raise TableFormatError(_fault(path, stream, error)) from error
-
-
-def _refuse_while_written(descriptor: int, path: PathLike) -> None:
-    """Take the lock of HDF5, which HDF5 itself does not check between a reader and a writer of one process."""
-    # Windows has only the lock that HDF5 takes itself.
-    if sys.platform == "win32":
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise TableFormatError(
-            f"{os.fspath(path)} is open for writing elsewhere, so it may be incomplete. Open it again when the writer "
-            "has closed it. (splitembed itself never writes into an existing file, but replaces it.)"
-        ) from None
-    # The file system has no locks; HDF5 goes on without them too.
-    except OSError:
-        pass
-
-
-def _fault(path: PathLike, stream: BinaryIO, error: Exception) -> str:
-    where, size = os.fspath(path), os.fstat(stream.fileno()).st_size
-    stream.seek(0)
-    head = stream.read(16)
-    if not size:
-        return f"{where} is empty (0 bytes); expected a table written by splitembed. Copy or write it again."
-    if "signature not found" in str(error):
-        return (
-            f"{where} is not an HDF5 file: it starts with {head!r}; expected a table written by splitembed. Use "
-            "read_vectors for other files of vectors."
-        )
-    if "truncated" in str(error):
-        return f"{where} is cut short: only {size} bytes are left ({error}). Copy or write it again."
-    return f"{where} cannot be read as a table: {type(error).__name__}: {error}. Copy or write it again."

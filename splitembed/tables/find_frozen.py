@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from splitembed.errors import TableFormatError
-from splitembed.tables import fields as contents
-from splitembed.tables.atomic_files import reading
 from splitembed.tables.fields import FROZEN_FORMAT, PathLike
+from splitembed.tables.table_file import reading
 
 SEARCH_PATH = "SPLITEMBED_PATH"
 
@@ -60,11 +59,8 @@ def is_frozen(path: PathLike, fingerprint: str) -> bool:
         path: any path.
         fingerprint: `sha256:...` of the rows. It is compared with the file's attribute; the rows are not read.
     """
-    # Opening a pipe would wait for its writer.
-    if not os.path.isfile(path):
-        return False
     try:
         with reading(path, FROZEN_FORMAT) as file:
-            return contents.text_attribute(file, "fingerprint") == fingerprint
+            return file.text("fingerprint") == fingerprint
     except (OSError, TableFormatError):
         return False

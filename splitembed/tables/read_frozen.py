@@ -4,21 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from splitembed.arrays import as_read_only
 from splitembed.errors import SplitError, TokenIdError
 from splitembed.paths import local_path
-from splitembed.tables import fields as contents
-from splitembed.tables.atomic_files import reading
-from splitembed.tables.datasets import check_length, dataset
-from splitembed.tables.fields import FROZEN_FORMAT, PathLike
+from splitembed.tables.fields import FROZEN_FORMAT, PathLike, damaged
 from splitembed.tables.fingerprints import fingerprint_rows
-from splitembed.tables.mapping import map_or_read, read
 from splitembed.tables.storage import STORAGES, Storage, storage_of
 from splitembed.tables.stored_words import open_word_rows, open_words
+from splitembed.tables.table_file import MemoryMap, TableFile, reading
 from splitembed.words import Words
 
 
@@ -101,10 +96,13 @@ class FrozenTable:
         return self.storage.decode(self.vectors[numbers], None if self.scale is None else self.scale[numbers])
 
 
-def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True) -> FrozenTable:
-    """Open a frozen.h5; its rows are memory-mapped if they are contiguous in the file, and read otherwise.
+def open_frozen(path: PathLike, *, verify: bool = False, memory_map: MemoryMap = True) -> FrozenTable:
+    """Open a frozen.h5; its rows and words are memory-mapped.
 
-    The file is closed again. The map keeps its content, also after `path` is replaced or deleted.
+    Of the file only its head and the few arrays that every use needs are read, and no HDF5 library reads it. It is
+    closed again. The map keeps its content, also after `path` is replaced or deleted. But a program that shortens the
+    file in place takes mapped pages away, and the process ends with SIGBUS when it reads one. splitembed never does
+    that. Where others might, and on network file systems, pass `memory_map=False` or "auto".
 
     >>> import tempfile
     >>> from splitembed.tables import write_frozen
@@ -117,49 +115,54 @@ def open_frozen(path: PathLike, *, verify: bool = False, memory_map: bool = True
     Args:
         path: the file.
         verify: also read the whole file and compare the fingerprints of rows and words.
-        memory_map: False reads the rows into memory.
+        memory_map: False reads rows and words into memory; "auto" does so where the file lies on a network file system
+            (recognised on Linux).
 
     Returns:
         The table.
 
     Raises:
-        TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
+        TableFormatError: a file that is foreign, cut short, damaged, too new, written again by another tool, or being
+            written.
+        OSError: a pipe or a device.
     """
-    with reading(path, FROZEN_FORMAT) as file:
-        rows, scales = _datasets(file)
+    with reading(path, FROZEN_FORMAT, memory_map) as file:
+        vectors, mapped, scale = _rows(file)
         if verify:
-            contents.check_fingerprint(file, "fingerprint", fingerprint_rows(rows, scales))
-        vectors, mapped = map_or_read(file, rows, memory_map)
-        row_of = open_word_rows(file, len(rows), verify)
+            file.check_fingerprint("fingerprint", fingerprint_rows(vectors, scale))
+        row_of = open_word_rows(file, len(vectors), verify)
         return FrozenTable(
             vectors,
-            contents.text_attribute(file, "fingerprint"),
-            source=contents.text_attribute(file, "source"),
+            file.text("fingerprint"),
+            source=file.text("source"),
             path=local_path(path).absolute(),
             zero_row=_zero_row(file, vectors),
-            words=open_words(file, "words", len(rows) if row_of is None else len(row_of), verify),
-            scale=None if scales is None else as_read_only(read(scales)),
+            words=open_words(file, "words", len(vectors) if row_of is None else len(row_of), verify),
+            scale=scale,
             mapped=mapped,
             row_of=row_of,
         )
 
 
-def _zero_row(file: h5py.File, vectors: NDArray[Any]) -> int | None:
-    row = contents.index_attribute(file, "zero_row", len(vectors))
+def _zero_row(file: TableFile, vectors: NDArray[Any]) -> int | None:
+    row = file.index("zero_row", len(vectors))
     if row is not None and storage_of(vectors.dtype).decode(vectors[row], None).any():
-        raise contents.damaged(file, f"its attribute `zero_row` is {row}, and that row is not zero.")
+        raise damaged(file.name, f"its attribute `zero_row` is {row}, and that row is not zero.")
     return row
 
 
-def _datasets(file: h5py.File) -> tuple[h5py.Dataset, h5py.Dataset | None]:
-    rows = dataset(file, "vectors", tuple(each.stored_dtype for each in STORAGES.values()), 2)
-    dtype, dim = contents.text_attribute(file, "dtype"), contents.integer_attribute(file, "dim")
-    storage = storage_of(rows.dtype)
-    if dtype != storage.name or dim != rows.shape[1]:
-        found = f"shape {rows.shape} and dtype {rows.dtype}"
-        raise contents.damaged(file, f"`vectors` has {found}; expected {dtype} rows of dim {dim}.")
+def _rows(file: TableFile) -> tuple[NDArray[Any], bool, NDArray[np.float32] | None]:
+    """Return the rows, whether they are mapped, and their scale."""
+    vectors, mapped = file.array("vectors", tuple(each.stored_dtype for each in STORAGES.values()), 2, can_map=True)
+    dtype, dim = file.text("dtype"), file.integer("dim")
+    storage = storage_of(vectors.dtype)
+    if dtype != storage.name or dim != vectors.shape[1]:
+        found = f"shape {vectors.shape} and dtype {vectors.dtype}"
+        raise damaged(file.name, f"`vectors` has {found}; expected {dtype} rows of dim {dim}.")
+    if mapped:
+        file.reads_at_random("vectors")
     if not storage.has_scale:
-        return rows, None
-    scales = dataset(file, "scale", (np.dtype(np.float32),), 1)
-    check_length(file, "scale", len(scales), len(rows))
-    return rows, scales
+        return vectors, mapped, None
+    scale = file.array("scale", (np.dtype(np.float32),), 1)[0]
+    file.check_length("scale", len(scale), len(vectors))
+    return vectors, mapped, scale

@@ -5,19 +5,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from splitembed.arrays import as_read_only
 from splitembed.paths import local_path
-from splitembed.tables import atomic_files as files
-from splitembed.tables import fields as contents
-from splitembed.tables.datasets import check_length, dataset
-from splitembed.tables.fields import TRAINABLE_FORMAT, PathLike
+from splitembed.tables.fields import TRAINABLE_FORMAT, PathLike, damaged
 from splitembed.tables.fingerprints import fingerprint_remap, fingerprint_rows
-from splitembed.tables.mapping import map_or_read, read
+from splitembed.tables.remap import open_remap
 from splitembed.tables.stored_words import open_words
+from splitembed.tables.table_file import TableFile, reading
 from splitembed.words import Words
 
 # Group of the second of two tables in one file.
@@ -37,6 +33,8 @@ class TrainableTable:
         vocabulary: the tokens in id order, read on first use; None where ids have no strings.
         padding: the padding id, or None.
         frozen_path: the recorded path of the frozen table, a hint; "" if it is beside this file.
+        owned_frozen: fingerprints of the frozen tables that `SplitTable.save` wrote beside this file, for this folder
+            alone.
         fingerprint: of `vectors`, see `fingerprint_rows`.
         remap_fingerprint: of `remap`.
         vocabulary_fingerprint: of `vocabulary`; "" without one.
@@ -52,6 +50,7 @@ class TrainableTable:
     vocabulary: Words | None = None
     padding: int | None = None
     frozen_path: str = ""
+    owned_frozen: tuple[str, ...] = ()
     fingerprint: str = ""
     remap_fingerprint: str = ""
     vocabulary_fingerprint: str = ""
@@ -60,16 +59,8 @@ class TrainableTable:
     reverse: "TrainableTable | None" = None
 
 
-def fault_of_remap(remap: NDArray[np.int32], num_trainable: int, name: str = "remap") -> str:
-    """Return which entry of a remap names a missing trainable row; "" if there is none."""
-    if remap.min(initial=0) >= -num_trainable:
-        return ""
-    token_id = int(np.argmax(remap < -num_trainable))
-    return f"`{name}[{token_id}]` is trainable row {~int(remap[token_id])}; expected less than {num_trainable}."
-
-
 def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
-    """Open a trainable.h5; its rows are memory-mapped if they are contiguous in the file, and read otherwise.
+    """Open a trainable.h5; its rows and tokens are memory-mapped, except on Windows.
 
     The file is closed again. The map keeps its content, also after `path` is replaced or deleted.
 
@@ -92,47 +83,44 @@ def open_trainable(path: PathLike, *, verify: bool = False) -> TrainableTable:
     Raises:
         TableFormatError: a file that is foreign, cut short, damaged, too new, or being written.
     """
-    with files.reading(path, TRAINABLE_FORMAT) as file:
+    with reading(path, TRAINABLE_FORMAT, _MAPPED_FILES_CAN_BE_REPLACED) as file:
         table = _table(file, "", verify)
         return dataclasses.replace(
             table,
             vocabulary=open_words(file, "vocabulary", len(table.remap), verify),
-            vocabulary_fingerprint=contents.text_attribute(file, "vocabulary_fingerprint"),
-            frozen_path=contents.text_attribute(file, "frozen_path"),
+            vocabulary_fingerprint=file.text("vocabulary_fingerprint"),
+            frozen_path=file.text("frozen_path"),
+            owned_frozen=tuple(file.text("owned_frozen").split()),
             path=local_path(path).absolute(),
             reverse=_reverse(file, table, verify),
         )
 
 
-def _table(file: h5py.File, of: str, verify: bool) -> TrainableTable:
+def _table(file: TableFile, of: str, verify: bool) -> TrainableTable:
     """Read rows, remap and padding, under names with the given prefix."""
     group, prefix = (f"{of}/", f"{of}_") if of else ("", "")
-    rows = dataset(file, f"{group}vectors", (np.dtype(np.float32),), 2)
-    vectors, mapped = map_or_read(file, rows, _MAPPED_FILES_CAN_BE_REPLACED, scattered=False)
-    remap = read(dataset(file, f"{group}remap", (np.dtype(np.int32),), 1))
-    fault = fault_of_remap(remap, len(vectors), f"{group}remap")
-    if fault:
-        raise contents.damaged(file, fault)
+    vectors, mapped = file.array(f"{group}vectors", (np.dtype(np.float32),), 2, can_map=True)
+    remap = open_remap(file, f"{group}remap", prefix, len(vectors))
     if verify:
-        contents.check_fingerprint(file, f"{prefix}fingerprint", fingerprint_rows(vectors))
-        contents.check_fingerprint(file, f"{prefix}remap_fingerprint", fingerprint_remap(remap))
+        file.check_fingerprint(f"{prefix}fingerprint", fingerprint_rows(vectors))
+        file.check_fingerprint(f"{prefix}remap_fingerprint", fingerprint_remap(remap))
     return TrainableTable(
         vectors,
-        as_read_only(remap),
-        contents.text_attribute(file, f"{prefix}frozen_fingerprint"),
-        padding=contents.index_attribute(file, f"{prefix}padding", len(remap)),
-        fingerprint=contents.text_attribute(file, f"{prefix}fingerprint"),
-        remap_fingerprint=contents.text_attribute(file, f"{prefix}remap_fingerprint"),
+        remap,
+        file.text(f"{prefix}frozen_fingerprint"),
+        padding=file.index(f"{prefix}padding", len(remap)),
+        fingerprint=file.text(f"{prefix}fingerprint"),
+        remap_fingerprint=file.text(f"{prefix}remap_fingerprint"),
         mapped=mapped,
     )
 
 
-def _reverse(file: h5py.File, table: TrainableTable, verify: bool) -> TrainableTable | None:
-    if REVERSE not in file:
+def _reverse(file: TableFile, table: TrainableTable, verify: bool) -> TrainableTable | None:
+    if f"{REVERSE}/vectors" not in file:
         return None
     reverse = _table(file, REVERSE, verify)
-    check_length(file, f"{REVERSE}/remap", len(reverse.remap), len(table.remap))
+    file.check_length(f"{REVERSE}/remap", len(reverse.remap), len(table.remap))
     if reverse.vectors.shape[1] != table.vectors.shape[1]:
         dims = f"{reverse.vectors.shape[1]}; expected {table.vectors.shape[1]}, as `vectors`"
-        raise contents.damaged(file, f"`{REVERSE}/vectors` has dim {dims}.")
+        raise damaged(file.name, f"`{REVERSE}/vectors` has dim {dims}.")
     return reverse

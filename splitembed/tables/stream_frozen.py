@@ -1,21 +1,22 @@
 """Writing a frozen.h5 block by block, in bounded memory."""
 
+import math
 import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from splitembed.errors import SplitError
-from splitembed.tables.atomic_files import publishing, refuse_foreign, writable_folder
-from splitembed.tables.fields import FROZEN_FORMAT, PathLike, store_text
+from splitembed.tables.atomic_files import refuse_foreign, writable_folder
+from splitembed.tables.fields import FROZEN_FORMAT, PathLike
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
 from splitembed.tables.spool import Spool
 from splitembed.tables.storage import encode_rows, storage_named
-from splitembed.tables.write_frozen import ALIGNMENT_IN_FILE, store_attributes
+from splitembed.tables.write_frozen import ALIGNMENT_IN_FILE, store_sizes
+from splitembed.tables.write_table import TableWriter, publishing
 from splitembed.words import pack_words
 
 
@@ -140,16 +141,20 @@ class FrozenWriter:
         zero_row = self.num_frozen if self.with_zero_row else None
         if self.with_zero_row:
             self.append([""], np.zeros((1, self.dim), np.float32))
-        with publishing(self.path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE) as file:
-            store_attributes(file, self.storage, self.dim, self.source, zero_row)
-            self._store(file, "vectors", (self.dim,), None)
+        with publishing(self.path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE, source=self.source) as writer:
+            store_sizes(writer, self.storage, self.dim, zero_row)
+            self._store(writer, "vectors", (self.dim,), None)
             if self.storage.has_scale:
-                self._store(file, "scale", (), self._rows_hash)
-            self._store(file, "words/utf8", (), None)
-            self._store(file, "words/offsets", (), self._words_hash)
+                self._store(writer, "scale", (), self._rows_hash)
+            self._store(writer, "words/utf8", (), None)
+            self._store(writer, "words/offsets", (), self._words_hash)
             fingerprint = self._rows_hash.finish(describe_rows(self.storage.name, self.num_frozen, self.dim))
-            store_text(file, fingerprint=fingerprint, words_fingerprint=self._words_hash.finish())
+            writer.text(fingerprint=fingerprint, words_fingerprint=self._words_hash.finish())
         self.fingerprint = fingerprint
 
-    def _store(self, file: h5py.File, name: str, row_shape: tuple[int, ...], fingerprint: Fingerprint | None) -> None:
-        self._spools[name].store(file, name, row_shape, fingerprint)
+    def _store(
+        self, writer: TableWriter, name: str, row_shape: tuple[int, ...], fingerprint: Fingerprint | None
+    ) -> None:
+        spool = self._spools[name]
+        shape = (spool.size // (math.prod(row_shape) or 1), *row_shape)
+        writer.blocks(name, shape, spool.dtype, spool.blocks(row_shape), fingerprint)

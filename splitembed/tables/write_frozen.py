@@ -3,17 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from splitembed.errors import FingerprintError, SplitError
-from splitembed.tables.atomic_files import publishing
-from splitembed.tables.fields import FROZEN_FORMAT, PathLike, store_text
+from splitembed.tables.fields import FROZEN_FORMAT, PathLike
 from splitembed.tables.fingerprints import Fingerprint, describe_rows
-from splitembed.tables.spool import store_array
 from splitembed.tables.storage import STORAGES, Storage, storage_of
 from splitembed.tables.stored_words import store_word_rows, store_words
+from splitembed.tables.write_table import TableWriter, publishing
 from splitembed.words import Words, pack_words
 
 # In bytes: a page, so that mapped rows start at a multiple of 64 bytes.
@@ -63,24 +61,23 @@ def write_frozen(
     """
     _check_arguments(vectors, scale, zero_row)
     packed = None if words is None else _packed(words, len(vectors) if row_of is None else len(row_of))
-    version = 1 if row_of is None else 2
-    with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE, version=version) as file:
+    with publishing(path, FROZEN_FORMAT, alignment=ALIGNMENT_IN_FILE, source=source) as writer:
         storage = storage_of(vectors.dtype)
-        store_attributes(file, storage, vectors.shape[1], source, zero_row)
-        store_words(file, "words", packed)
+        store_sizes(writer, storage, vectors.shape[1], zero_row)
+        store_words(writer, "words", packed)
         if row_of is not None:
-            store_word_rows(file, _checked_rows(row_of, len(vectors), packed))
+            store_word_rows(writer, _checked_rows(row_of, len(vectors), packed))
         of_rows = Fingerprint()
-        store_array(file, "vectors", vectors, of_rows)
+        writer.array("vectors", vectors, of_rows)
         if scale is not None:
-            store_array(file, "scale", scale, of_rows)
+            writer.array("scale", scale, of_rows)
         finished = of_rows.finish(describe_rows(storage.name, *vectors.shape))
         if fingerprint not in (None, finished):
             raise FingerprintError(
                 f"{path}: the rows have the fingerprint {finished}; expected {fingerprint}. They were changed in "
                 f"place, in memory or in the file that they are mapped from. Read them from their source again."
             )
-        store_text(file, fingerprint=finished)
+        writer.text(fingerprint=finished)
     return finished
 
 
@@ -123,9 +120,9 @@ def _packed(words: Iterable[str], num_rows: int) -> Words:
     return Words.from_arrays(utf8, offsets)
 
 
-def store_attributes(file: h5py.File, storage: Storage, dim: int, source: str, zero_row: int | None) -> None:
+def store_sizes(writer: TableWriter, storage: Storage, dim: int, zero_row: int | None) -> None:
     """Write the attributes that do not depend on the rows."""
-    store_text(file, dtype=storage.name, source=source)
-    file.attrs["dim"] = dim
+    writer.text(dtype=storage.name)
+    writer.integer("dim", dim)
     if zero_row is not None:
-        file.attrs["zero_row"] = zero_row
+        writer.integer("zero_row", zero_row)

@@ -4,27 +4,18 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from splitembed.arrays import ALIGNMENT
 from splitembed.errors import SplitError
-from splitembed.tables import atomic_files as files
-from splitembed.tables import fields as contents
 from splitembed.tables.fields import TRAINABLE_FORMAT, PathLike
-from splitembed.tables.fingerprints import Fingerprint, describe_rows, row_blocks
-from splitembed.tables.read_trainable import REVERSE, TrainableTable, fault_of_remap
-from splitembed.tables.spool import store_array
+from splitembed.tables.fingerprints import Fingerprint, describe_rows
+from splitembed.tables.read_trainable import REVERSE, TrainableTable
+from splitembed.tables.remap import fault_of_remap, store_remap
 from splitembed.tables.storage import encode_rows
 from splitembed.tables.stored_words import store_words
-
-# Readers of older versions would ignore a second table.
-_VERSION_WITH_REVERSE = 3
-# Number of tokens. For fewer, the metadata of chunks costs as much as compression saves.
-_LEAST_COMPRESSED = 4096
-# Share of tokens with the row after that of the token before; above it, gzip saves nine tenths or more.
-_LEAST_STEPS = 0.9
+from splitembed.tables.write_table import TableWriter, publishing
 
 
 def write_trainable(
@@ -36,6 +27,7 @@ def write_trainable(
     padding: int | None = None,
     frozen_fingerprint: str,
     frozen_path: str = "",
+    owned_frozen: Sequence[str] = (),
     reverse: TrainableTable | None = None,
 ) -> str:
     """Write a trainable.h5.
@@ -59,6 +51,7 @@ def write_trainable(
         padding: the padding id, or None.
         frozen_fingerprint: of the frozen table that `remap` points into.
         frozen_path: the path of that table; "" if it is beside `path`.
+        owned_frozen: fingerprints of the frozen tables beside `path` that go when another split is saved there.
         reverse: the table of the logits, if weights are not tied, with the same tokens and dim: its `vectors`, `remap`,
             `padding` and `frozen_fingerprint` are written.
 
@@ -74,13 +67,12 @@ def write_trainable(
         found = f"{len(vocabulary)} tokens, {len(table.remap)} ids"
         raise SplitError(f"`vocabulary` must have one token for each id. Received: {found}.")
     other = None if reverse is None else _checked_reverse(reverse, table)
-    version = 1 if other is None else _VERSION_WITH_REVERSE
-    with files.publishing(path, TRAINABLE_FORMAT, alignment=ALIGNMENT, version=version) as file:
-        contents.store_text(file, frozen_path=frozen_path)
-        fingerprint = _store(file, table, "")
+    texts = {"frozen_path": frozen_path, "owned_frozen": " ".join(owned_frozen)}
+    with publishing(path, TRAINABLE_FORMAT, alignment=ALIGNMENT, **texts) as writer:
+        fingerprint = _store(writer, table, "")
         if other is not None:
-            _store(file, other, REVERSE)
-        store_words(file, "vocabulary", vocabulary)
+            _store(writer, other, REVERSE)
+        store_words(writer, "vocabulary", vocabulary)
     return fingerprint
 
 
@@ -121,26 +113,15 @@ def _remap_array(array: NDArray[Any]) -> NDArray[np.int32]:
     return narrow
 
 
-def _store(file: h5py.File, table: TrainableTable, of: str) -> str:
+def _store(writer: TableWriter, table: TrainableTable, of: str) -> str:
     """Write rows, remap and padding, under names with the given prefix."""
     group, prefix = (f"{of}/", f"{of}_") if of else ("", "")
-    of_rows, of_remap = Fingerprint(), Fingerprint()
-    store_array(file, f"{group}vectors", table.vectors, of_rows)
-    store_array(file, f"{group}remap", table.remap, of_remap, compressed=_is_nearly_a_ramp(table.remap))
+    of_rows = Fingerprint()
+    writer.array(f"{group}vectors", table.vectors, of_rows)
     fingerprint = of_rows.finish(describe_rows("float32", *table.vectors.shape))
-    text = {
-        "fingerprint": fingerprint,
-        "remap_fingerprint": of_remap.finish(),
-        "frozen_fingerprint": table.frozen_fingerprint,
-    }
-    contents.store_text(file, **{prefix + name: value for name, value in text.items()})
+    store_remap(writer, f"{group}remap", prefix, table.remap)
+    text = {"fingerprint": fingerprint, "frozen_fingerprint": table.frozen_fingerprint}
+    writer.text(**{prefix + name: value for name, value in text.items()})
     if table.padding is not None:
-        file.attrs[f"{prefix}padding"] = table.padding
+        writer.integer(f"{prefix}padding", table.padding)
     return fingerprint
-
-
-def _is_nearly_a_ramp(remap: NDArray[np.int32]) -> bool:
-    """Return whether most tokens have the row after that of the token before, as with the table of a base model."""
-    blocks = row_blocks(len(remap), remap.dtype.itemsize)
-    num_steps = sum(int(np.count_nonzero(np.diff(remap[block]) == 1)) for block in blocks)
-    return len(remap) >= _LEAST_COMPRESSED and num_steps >= _LEAST_STEPS * len(remap)

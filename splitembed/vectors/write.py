@@ -78,7 +78,7 @@ def write_vectors(
     if not len(indices):
         raise VocabularyError(f"None of {len(words)} words can be written to a {format} file; expected at least one.")
     encode = _binary_records if format == WORD2VEC_BINARY else _text_lines
-    with replacing(path) as temporary, open(temporary, "xb") as stream:
+    with replacing(path) as temporary, open(temporary, "wb") as stream:
         if format != GLOVE:
             stream.write(b"%d %d\n" % (len(indices), dim))
         for start in range(0, len(indices), max(NUM_BLOCK_NUMBERS // dim, 1)):

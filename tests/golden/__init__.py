@@ -21,25 +21,25 @@ WORDS = ["the", "\0\u2028 \udcff", "é😀", ""]
 
 TRAINABLE_BITS = [[0xBF800000, 0x7FC00001]]
 REMAP = [3, 0, ~0, 2, 2]
+RAMPS = [*range(7), ~0, *range(8, 20)]
 VOCABULARY = ["", "the", "\udcd0 usr", "é", "É"]
 
-# What each version of the format brought; a file is written in the oldest version that can hold it.
-OLDER_NAMES = ["frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "trainable", "trainable-ids"]
-
-
-NAMES_OF = {1: OLDER_NAMES, 2: ["frozen-shared-rows"], 3: ["trainable-untied"]}
+NAMES = [
+    *("frozen-float32", "frozen-float16", "frozen-bfloat16", "frozen-int8", "frozen-shared-rows"),
+    *("trainable", "trainable-ids", "trainable-ramps", "trainable-untied"),
+]
 REVERSE_BITS, REVERSE_REMAP = [[0x80000000, 0x3F800000], [0xFF800000, 0x00000001]], [0, ~1, 3, ~0, 1]
 OTHER_FINGERPRINT = "sha256:" + "5" * 64
 SHARED_WORDS, ROW_OF = ["the", "The", "é"], [1, 1, 0]
 
 
-def path_of(name: str, version: int = 1, folder: Path = FOLDER) -> Path:
-    return folder / f"{name}-v{version}.h5"
+def path_of(name: str, folder: Path = FOLDER) -> Path:
+    return folder / f"{name}-v1.h5"
 
 
 def write_all(folder: Path = FOLDER) -> None:
     """Write the files of the present version."""
-    paths = {name: path_of(name, version, folder) for version, names in NAMES_OF.items() for name in names}
+    paths = {name: path_of(name, folder) for name in NAMES}
     with FrozenWriter(paths["frozen-float32"], source="golden: é", with_zero_row=True) as writer:
         writer.append(WORDS[:3], np.array(FLOAT32_BITS[:3], np.uint32).view(np.float32))
     write_frozen(paths["frozen-float16"], np.array(FLOAT16_BITS, np.uint16).view(np.float16))
@@ -59,6 +59,13 @@ def write_all(folder: Path = FOLDER) -> None:
         [],
         frozen_fingerprint=writer.fingerprint,
         frozen_path="../shared/glove.h5",
+    )
+    write_trainable(
+        paths["trainable-ramps"],
+        np.array(TRAINABLE_BITS, np.uint32).view(np.float32),
+        RAMPS,
+        frozen_fingerprint=writer.fingerprint,
+        owned_frozen=[writer.fingerprint],
     )
     write_frozen(
         paths["frozen-shared-rows"],

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from tests.helpers.table_heads import attribute, place_of, remove, replace_array, rewrite_head, write_text
+
 FILES = Path(__file__).parent / "files"
 TEXT = b"the 0.5 0.25\nof 1.5 2\n"
 NAMES = ("words", "matrix")
@@ -31,7 +33,7 @@ class Case(NamedTuple):
     Args:
         name: the name of the file or folder, which the error must contain.
         content: its bytes; a dict of file name -> bytes for a folder; or a function that writes it to a path.
-        reader: "vectors", "words" (the matrix of (words, path)) or "vocabulary".
+        reader: "vectors", "words" (the matrix of (words, path)), "vocabulary", "frozen" or "trainable" (tables).
         options: of `read_vectors`.
     """
 
@@ -55,9 +57,12 @@ class Case(NamedTuple):
 
     def read(self, path: Path) -> Any:
         """Read the case, which must raise an error."""
+        from splitembed import tables
         from splitembed.vectors import read_vectors
         from splitembed.vocabulary import read_vocabulary
 
+        if self.reader in ("frozen", "trainable"):
+            return getattr(tables, f"open_{self.reader}")(path, verify=True)
         if self.reader == "vocabulary":
             return read_vocabulary(path)
         return read_vectors((["the", "of"], path) if self.reader == "words" else path, **self.options)
@@ -65,7 +70,21 @@ class Case(NamedTuple):
 
 def all_cases() -> list[Case]:
     """Return every case; names are distinct."""
-    groups = (text, compressed, word2vec, fasttext, npy, npz, safetensors, spacy, hdf5, pickles, vocabularies)
+    groups = (
+        text,
+        compressed,
+        word2vec,
+        fasttext,
+        npy,
+        npz,
+        safetensors,
+        spacy,
+        hdf5,
+        tables_as_hdf5,
+        tables,
+        pickles,
+        vocabularies,
+    )
     return [case for group in groups for case in group()]
 
 
@@ -416,6 +435,74 @@ def virtual_layout() -> h5py.VirtualLayout:
     layout = h5py.VirtualLayout((2, 2), "f4")
     layout[:] = h5py.VirtualSource("other.h5", "matrix", (2, 2))
     return layout
+
+
+def fuzzed_tables() -> list[Path]:
+    """Return tables of the format before the head, with damage at which libhdf5 hung, crashed or took minutes."""
+    return sorted([*FILES.glob("frozen-*.h5"), *FILES.glob("trainable-*.h5")])
+
+
+def tables_as_hdf5() -> Iterator[Case]:
+    for path in fuzzed_tables():
+        yield Case(f"hdf5-{path.name}", path.read_bytes(), options={"datasets": ("words", "vectors")})
+
+
+def tables() -> Iterator[Case]:
+    for path in fuzzed_tables():
+        yield Case(path.name, path.read_bytes(), path.name.partition("-")[0])
+    place, rows = {"offset": 4096}, {"shape": [2**40, 2], "size": 2**43}
+    for name, array, changes in (
+        ("overlap", "words/offsets", place),
+        ("huge", "vectors", rows),
+        ("outside", "vectors", {"offset": 2**40}),
+        ("in-the-head", "vectors", {"offset": 64}),
+        ("unaligned", "vectors", {"offset": 4097}),
+        ("object", "vectors", {"dtype": "|O"}),
+        ("other-dtype", "vectors", {"dtype": "<u4"}),
+        ("other-shape", "vectors", {"shape": [4, 1]}),
+        ("other-name", "vectors", {"name": "rows"}),
+        ("words-as-rows", "words/utf8", {"name": "words/rows"}),
+    ):
+        yield Case(
+            f"head-{name}.h5", written_table(lambda head, a=array, c=changes: place_of(head, a).update(c)), "frozen"
+        )
+    for name, text in (("deep", "[" * 1_000_000), ("digits", "9" * 1_000_000), ("names", "{" + '"a":1,' * 100_000)):
+        yield Case(f"head-{name}.h5", lambda path, t=text: (written_table(None)(path), write_text(path, t)), "frozen")
+    for name, value in (("zero-row", 1), ("dim", 2**40), ("fingerprint", "x" * 1000)):
+        change = attribute(name.replace("-", "_"), value)
+        yield Case(f"attribute-{name}.h5", written_table(change), "frozen")
+    for name, array, data in (
+        ("ramps-many", "remap/starts", np.zeros(2, np.int32)),
+        ("ramps-rows", "remap/rows", np.array([2**31 - 1, -1, 5], np.int32)),
+        ("remap", "remap", np.full(8, -9, np.int32)),
+    ):
+        yield Case(f"{name}.h5", lambda path, a=array, d=data: write_ramps(path, a, d), "trainable")
+    many = attribute("num_tokens", 2**62)
+    yield Case("ramps-long.h5", lambda path: rewrite_head(write_ramps(path), many), "trainable")
+
+
+def written_table(change: Any) -> Callable[[Path], None]:
+    """Return a function that writes a frozen table and changes its head."""
+    from splitembed.tables import write_frozen
+
+    def write(path: Path) -> None:
+        write_frozen(path, np.array([[1, 2], [3, 4]], np.float32), words=["the", "of"])
+        if change is not None:
+            rewrite_head(path, change)
+
+    return write
+
+
+def write_ramps(path: Path, array: str = "", data: Any = None) -> Path:
+    """Write a trainable table whose remap is three ramps, and replace one of its arrays."""
+    from splitembed.tables import write_trainable
+
+    write_trainable(path, [[1.0]], [*range(6), -1, *range(5, 12)], frozen_fingerprint="sha256:")
+    if array == "remap":
+        rewrite_head(path, remove("remap/starts"))
+    if array:
+        replace_array(path, array, data)
+    return path
 
 
 def pickles() -> Iterator[Case]:

@@ -19,7 +19,7 @@ NUM_CASES = 80
 CPU_SECONDS, PEAK_BYTES = 5, 64 << 20
 # Two lines of 1 MB, the longest that are accepted, are a million numbers of one digit.
 LARGER_PEAK_BYTES = {"long-row.gz": 128 << 20}
-IS_HDF5 = {case.name for case in cases.hdf5()}
+IS_HDF5 = {case.name for case in [*cases.hdf5(), *cases.tables_as_hdf5()]}
 
 
 def measured(names, tmp_path):

@@ -341,7 +341,7 @@ def test_a_weights_file_contains_only_the_trainable_rows_of_the_table(model, tmp
 
 def test_a_layer_without_tables_raises():
     config = SplitEmbedding(split_of_nine()).get_config()
-    config["split"]["frozen_fingerprint"] = "sha256:other"
+    config["split"]["frozen_fingerprint"] = "sha256:" + "0" * 64
     with pytest.raises(MissingTableError, match="has no tables"):
         SplitEmbedding.from_config(config)(IDS)
 

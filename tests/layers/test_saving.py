@@ -231,8 +231,8 @@ FAULTS = {
     ),
     "no frozen table": (with_part("frozen", None), r"The frozen table {ours} of .* was not found at .*frozen\.h5"),
     "no trainable table": (with_part("trainable", None), "The archive holds no tables of layer '.*'"),
-    "cut short": (with_part("frozen", lambda content: content[:-20]), "h5 is (cut short|damaged)"),
-    "foreign": (with_part("trainable", lambda content: b"\x80\x04"), "trainable.h5 is not an HDF5 file"),
+    "cut short": (with_part("frozen", lambda content: content[:-20]), "h5 is (not as splitembed wrote it|damaged)"),
+    "foreign": (with_part("trainable", lambda content: b"\x80\x04"), "trainable.h5 is a file without the head"),
 }
 
 
@@ -457,7 +457,7 @@ def test_layers_rebuilt_from_a_config_start_from_their_trainable_rows():
 @pytest.mark.parametrize("combiner", [None, "mean"])
 def test_a_layer_without_tables_raises_inside_xla(combiner, no_live_tables):
     config = SplitEmbedding(make_split(), combiner=combiner).get_config()
-    config["split"]["frozen_fingerprint"] = "sha256:other"
+    config["split"]["frozen_fingerprint"] = "sha256:" + "0" * 64
     layer = SplitEmbedding.from_config(config)
     with pytest.raises(MissingTableError, match="has no tables"):
         tf.function(layer, jit_compile=True)(tf.constant([[0, 1]]))

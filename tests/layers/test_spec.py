@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from splitembed import SplitTable
-from splitembed.errors import FingerprintError
+from splitembed.errors import FingerprintError, SplitError
 from splitembed.layers.spec import LIVE, SplitSpec, live_on, live_with_frozen, summarize
 from tests.helpers.models import make_split
 
@@ -59,3 +59,36 @@ def test_summary_counts_the_scales_of_int8_rows():
     split = SplitTable.from_matrix(np.eye(4, dtype=np.float32), [3]).with_frozen_dtype("int8")
     line = summarize(SplitSpec.of(split)).split("\n")[1]
     assert line.split() == ["frozen", "3", "12", "24", "int8"]
+
+
+CONFIG = dataclasses.asdict(SplitSpec.of(make_split()))
+
+
+def test_a_config_is_read_as_it_was_written():
+    assert SplitSpec.from_config(CONFIG) == SplitSpec.of(make_split())
+    without = {name: value for name, value in CONFIG.items() if name != "frozen_dtype"}
+    assert SplitSpec.from_config(without) == SplitSpec.of(make_split())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": 0}, "`dim` is 0; expected"),
+        ({"dim": "3"}, "`dim` is '3'"),
+        ({"num_tokens": -1}, "`num_tokens` is -1"),
+        ({"num_frozen": True}, "`num_frozen` is True"),
+        ({"num_trainable": 2.0}, "`num_trainable` is 2.0"),
+        ({"padding": 6}, "`padding` is 6; expected None, or an id below 6"),
+        ({"padding": [0]}, "`padding` is"),
+        ({"frozen_fingerprint": "../../etc"}, "`frozen_fingerprint` is '../../etc'"),
+        ({"remap_fingerprint": 7}, "`remap_fingerprint` is 7"),
+        ({"frozen_dtype": "object"}, "`frozen_dtype` is 'object'; expected one of float32"),
+        ({"frozen_dtype": ["int8"]}, "`frozen_dtype` is"),
+        ({"more": 1}, "`its keys` is"),
+    ],
+)
+def test_a_config_that_no_split_has_is_refused(change, message):
+    with pytest.raises(SplitError, match=f"The saved config of a split is damaged: {message}"):
+        SplitSpec.from_config({**CONFIG, **change})
+    with pytest.raises(SplitError, match="its keys"):
+        SplitSpec.from_config(None)

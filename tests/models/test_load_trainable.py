@@ -253,7 +253,7 @@ def test_a_model_that_cannot_grow_stays_unchanged(tmp_path):
 
 def test_foreign_files_and_unknown_layers_are_refused(tmp_path):
     (tmp_path / "foreign.h5").write_bytes(b"the 0.1 0.2\n")
-    assert_refused(tmp_path / "foreign.h5", base("plain"), TableFormatError, "is not an HDF5 file")
+    assert_refused(tmp_path / "foreign.h5", base("plain"), TableFormatError, "is a file without the head")
     save_trainable(tmp_path / "adapter.h5", trained("plain", 1))
     assert_refused(tmp_path / "adapter.h5", base("plain"), SplitError, "`layer` names none of them", layer="other")
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])

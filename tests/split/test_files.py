@@ -1,5 +1,6 @@
 """Files of splits: saved and opened in any precision, and shared where the rows are equal."""
 
+import operator
 import os
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from splitembed import SplitTable
 from splitembed.errors import FingerprintError, SplitError
+from splitembed.split import files
+from splitembed.tables import frozen_name, open_frozen
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -84,13 +87,78 @@ def test_a_split_whose_file_was_replaced_saves_its_own_rows(tmp_path):
         np.testing.assert_array_equal(SplitTable.open(tmp_path / name, verify=True).combine(), expected)
 
 
-def test_a_frozen_table_without_a_trainable_one_is_not_replaced(tmp_path):
+def files_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_frozen_table_of_the_user_is_never_replaced(tmp_path):
+    """Other models may use it. The split's own rows stand under their fingerprint beside it."""
     SplitTable.from_matrix(MATRIX, []).save_frozen(tmp_path / "frozen.h5")
-    with pytest.raises(SplitError, match="other models may use it"):
-        SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path)
+    theirs = (tmp_path / "frozen.h5").read_bytes()
+    for shift in (1, 2):
+        split = SplitTable.from_matrix(MATRIX + shift, [1])
+        split.save(tmp_path)
+        assert (tmp_path / "frozen.h5").read_bytes() == theirs
+        assert files_in(tmp_path) == [frozen_name(split.fingerprint), "frozen.h5", "trainable.h5"]
+        np.testing.assert_array_equal(SplitTable.open(tmp_path, verify=True).combine(), MATRIX + shift)
+        SplitTable.open(tmp_path).with_trainable([[7, 8, 9]]).save(tmp_path)
+        assert files_in(tmp_path) == [frozen_name(split.fingerprint), "frozen.h5", "trainable.h5"]
+
+
+def test_a_frozen_table_of_the_user_with_the_same_rows_is_used_and_kept(tmp_path):
+    split = SplitTable.from_matrix(MATRIX, [1])
+    split.save_frozen(tmp_path / "frozen.h5")
+    split.save(tmp_path)
+    assert files_in(tmp_path) == ["frozen.h5", "trainable.h5"]
+    SplitTable.from_matrix(MATRIX + 1, [1]).save(tmp_path)
+    assert open_frozen(tmp_path / "frozen.h5").fingerprint == split.fingerprint
+
+
+def test_saving_needs_nothing_of_the_files_that_a_split_was_opened_from(tmp_path):
+    SplitTable.from_matrix(MATRIX, [1], vocabulary=list("abcd")).save(tmp_path / "first")
+    split = SplitTable.open(tmp_path / "first").with_trainable([[7, 8, 9]])
+    expected = split.combine()
+    (tmp_path / "first" / "trainable.h5").unlink()
+    (tmp_path / "first" / "trainable.h5").write_bytes(b"another's")
+    (tmp_path / "first" / "frozen.h5").unlink()
+    (tmp_path / "first").rename(tmp_path / "elsewhere")
+    split.save(tmp_path / "second")
+    again = SplitTable.open(tmp_path / "second", verify=True)
+    np.testing.assert_array_equal(again.combine(), expected)
+    assert list(again.vocabulary) == list("abcd")
+
+
+def test_the_folder_must_not_be_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SplitError, match="Received a file"):
         SplitTable.from_matrix(MATRIX, [1]).save(tmp_path / "file")
+
+
+STEPS = ["save_frozen", "save_trainable", "tables.synchronize_folder"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_save_that_stops_anywhere_leaves_one_split_or_the_other(tmp_path, monkeypatch, step, when):
+    SplitTable.from_matrix(MATRIX, [1]).save(tmp_path)
+    new, target = SplitTable.from_matrix(MATRIX + 1, [2]), f"splitembed.split.files.{step}"
+    call = operator.attrgetter(step)(files)
+
+    def stop(*arguments, **options):
+        if when == "after":
+            call(*arguments, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(target, stop)
+        with pytest.raises(KeyboardInterrupt):
+            new.save(tmp_path)
+    is_new = step != "save_frozen" and (step, when) != ("save_trainable", "before")
+    np.testing.assert_array_equal(SplitTable.open(tmp_path, verify=True).combine(), MATRIX + is_new)
+    # The next save puts the names in order.
+    new.save(tmp_path)
+    assert files_in(tmp_path) == ["frozen.h5", "trainable.h5"]
+    np.testing.assert_array_equal(SplitTable.open(tmp_path, verify=True).combine(), MATRIX + 1)
 
 
 @pytest.mark.parametrize("where", ["in memory", "in a file"])

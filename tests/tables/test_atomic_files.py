@@ -1,5 +1,6 @@
 """A reader sees the old file or the new one, whenever writing fails."""
 
+import errno
 import os
 import signal
 import stat
@@ -13,7 +14,7 @@ import pytest
 from splitembed.errors import TableFormatError
 from splitembed.tables import FrozenWriter, open_frozen, open_trainable, write_frozen, write_trainable
 from splitembed.tables import atomic_files as files_module
-from splitembed.tables.atomic_files import writable_folder
+from splitembed.tables.atomic_files import locked_folder, replacing, writable_folder
 from tests.helpers.bits import same_bits
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ FROZEN = "sha256:" + "0" * 64
 
 def write_with(writer, path, rows):
     if writer == "write_frozen":
-        write_frozen(path, rows, words=list("abcd"))
+        write_frozen(path, rows, words=list("abcd") if len(rows) == 4 else None)
     elif writer == "FrozenWriter":
         with FrozenWriter(path) as stream:
             stream.append(list("abcd"), rows)
@@ -42,7 +43,7 @@ class Interruption(BaseException):
     """An exception outside `Exception`, like KeyboardInterrupt."""
 
 
-STEPS = ["spool.create_dataset", "atomic_files._synchronize", "atomic_files.os.replace"]
+STEPS = ["write_table._create", "atomic_files.os.fsync", "atomic_files.os.replace"]
 CASES = [
     *((writer, step, OSError("disk full"), True) for writer in WRITERS for step in STEPS),
     *(("write_frozen", step, Interruption(), False) for step in STEPS),
@@ -72,7 +73,7 @@ def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
 KILLED = """
 import os, signal, sys
 import numpy as np
-from splitembed.tables import atomic_files, spool
+from splitembed.tables import atomic_files, write_table
 
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -95,32 +96,111 @@ def test_a_killed_writer_leaves_the_old_file_whole(tmp_path, writer, step):
     assert done.returncode == -signal.SIGKILL, done.stderr
     same_bits(open_with(writer, path).vectors, OLD)
     left = sorted(os.listdir(tmp_path))
-    assert left[-1] == "table.h5"
-    assert all(name.startswith(".table.h5.") and name.endswith(".tmp") for name in left[:-1])
+    assert len(left) == 2 and left[0].startswith(".table.h5.") and left[0].endswith(".tmp")
     write_with(writer, path, NEW)
     same_bits(open_with(writer, path).vectors, NEW)
+    assert os.listdir(tmp_path) == ["table.h5"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such locks")
+def test_the_temporary_file_of_a_live_writer_stays(tmp_path):
+    (tmp_path / ".a.h5.0123abcd.tmp").write_bytes(b"left by a dead writer")
+    (tmp_path / ".a.h5.tmp").write_bytes(b"of someone else")
+    with replacing(tmp_path / "a.h5") as mine:
+        write_frozen(tmp_path / "b.h5", OLD)
+        assert sorted(os.listdir(tmp_path)) == sorted([mine.name, ".a.h5.tmp", "b.h5"])
+    assert sorted(os.listdir(tmp_path)) == [".a.h5.tmp", "a.h5", "b.h5"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such locks")
+def test_a_writer_whose_file_was_taken_for_a_leftover_makes_another(tmp_path, monkeypatch):
+    taken, lock = [], files_module.fcntl.flock
+
+    def take_first(descriptor, how):
+        if not taken:
+            taken.extend(tmp_path.glob(".*.tmp"))
+            taken[0].unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(files_module.fcntl, "flock", take_first)
+    write_frozen(tmp_path / "table.h5", NEW)
+    same_bits(open_frozen(tmp_path / "table.h5").vectors, NEW)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such locks")
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_written_and_read(tmp_path, monkeypatch, code):
+    def refuse(*_):
+        raise OSError(code, "no locks")
+
+    (tmp_path / ".a.h5.0123abcd.tmp").write_bytes(b"perhaps of a live writer")
+    monkeypatch.setattr(files_module.fcntl, "flock", refuse)
+    for writer in WRITERS:
+        write_with(writer, tmp_path / f"{writer}.h5", NEW)
+        same_bits(open_with(writer, tmp_path / f"{writer}.h5").vectors, NEW)
+    with locked_folder(tmp_path):
+        assert (tmp_path / ".a.h5.0123abcd.tmp").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such rights elsewhere")
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_replaced_file_keeps_its_mode_and_owner(tmp_path, monkeypatch, writer):
+    path, owners = tmp_path / "table.h5", []
+    write_with(writer, path, OLD)
+    path.chmod(0o640)
+    monkeypatch.setattr(files_module.os, "chown", lambda _, *owner: owners.append(owner))
+    write_with(writer, path, NEW)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert owners == [(os.getuid(), os.getgid())]
+
+
+FULL = """
+import resource, signal, sys
+import numpy as np
+from tests.tables.test_atomic_files import write_with
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    write_with(sys.argv[1], sys.argv[2], np.ones((100_000, 2), np.float32))
+except OSError as error:
+    print("OSError", error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+@pytest.mark.parametrize("limit", [1_000, 5_000, 100_000])
+@pytest.mark.parametrize("writer", ["write_frozen", "write_trainable"])
+def test_a_full_disk_leaves_the_old_file_and_is_an_oserror(tmp_path, writer, limit):
+    """A limit on the size of files stands for it, because it fails at the same calls."""
+    path = tmp_path / "table.h5"
+    write_with(writer, path, OLD)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", FULL, writer, str(path), str(limit)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.startswith("OSError"), done.stderr
+    assert os.listdir(tmp_path) == ["table.h5"]
+    same_bits(open_with(writer, path).vectors, OLD)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch, writer):
     done = []
-    synchronize, replace = files_module._synchronize, os.replace
-    monkeypatch.setattr(files_module, "_synchronize", lambda path: (done.append(path), synchronize(path)))
-    monkeypatch.setattr(files_module.os, "replace", lambda *names: (done.append(names[1]), replace(*names)))
+    synchronize, replace = os.fsync, os.replace
+    monkeypatch.setattr(files_module.os, "fsync", lambda number: (done.append("fsync"), synchronize(number)))
+    monkeypatch.setattr(files_module.os, "replace", lambda *names: (done.append("replace"), replace(*names)))
     write_with(writer, tmp_path / "table.h5", NEW)
-    assert [path.suffix for path in done[:2]] == [".tmp", ".h5"]
-    assert done[2:] == [tmp_path]
+    assert done == ["fsync", "replace", "fsync"]
 
 
 def test_a_folder_that_cannot_be_synchronised_is_accepted(tmp_path, monkeypatch):
-    synchronize = files_module._synchronize
+    synchronize = os.fsync
 
-    def refuse_folders(path):
-        if path.is_dir():
+    def refuse_folders(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError("not supported")
-        synchronize(path)
+        synchronize(descriptor)
 
-    monkeypatch.setattr(files_module, "_synchronize", refuse_folders)
+    monkeypatch.setattr(files_module.os, "fsync", refuse_folders)
     write_frozen(tmp_path / "table.h5", NEW)
     assert os.listdir(tmp_path) == ["table.h5"]
 

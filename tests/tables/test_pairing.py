@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 
 from splitembed.errors import FingerprintError, TableFormatError
-from splitembed.tables import check_pair, open_frozen, open_pair, open_trainable, write_frozen, write_trainable
+from splitembed.tables import (
+    check_pair,
+    frozen_name,
+    open_frozen,
+    open_pair,
+    open_trainable,
+    pairing,
+    write_frozen,
+    write_trainable,
+)
 from tests.helpers.bits import same_bits
+from tests.helpers.table_heads import attribute, rewrite_head
 
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -113,15 +123,16 @@ def test_tables_without_rows_are_a_pair(tmp_path):
 
 def test_verify_reaches_both_tables(tmp_path, save):
     save("frozen.h5", "trainable.h5")
-    for name, found in (("frozen.h5", ROWS), ("trainable.h5", np.array([9.0, 9.0], np.float32))):
+    for name in ("frozen.h5", "trainable.h5"):
         path = tmp_path / name
-        whole = path.read_bytes()
-        position = whole.index(found.tobytes())
-        path.write_bytes(whole[:position] + b"\1" + whole[position + 1 :])
-        open_pair(tmp_path)
+        rewrite_head(path, attribute("fingerprint", "sha256:" + "2" * 64))
+        if name == "trainable.h5":
+            open_pair(tmp_path)
+        else:
+            rewrite_head(tmp_path / "trainable.h5", attribute("frozen_fingerprint", "sha256:" + "2" * 64))
         with pytest.raises(TableFormatError, match=f"{name} is damaged: its content has the fingerprint"):
             open_pair(tmp_path, verify=True)
-        path.write_bytes(whole)
+        save("frozen.h5", "trainable.h5")
 
 
 def test_a_folder_without_tables_is_named_as_it_was_given(tmp_path, monkeypatch):
@@ -129,3 +140,37 @@ def test_a_folder_without_tables_is_named_as_it_was_given(tmp_path, monkeypatch)
     with pytest.raises(FileNotFoundError, match=r"Found no trainable\.h5 in the folder") as caught:
         open_pair(".")
     assert caught.value.filename == "."
+
+
+def test_a_recorded_path_outside_a_folder_is_named_and_not_opened(tmp_path, save, monkeypatch):
+    (tmp_path / "inside").mkdir()
+    save("frozen.h5", "inside/trainable.h5", frozen_path="../frozen.h5")
+    assert open_pair(tmp_path / "inside")[1].path.samefile(tmp_path / "frozen.h5")
+    assert open_pair(tmp_path / "inside", within=tmp_path)[1].num_frozen
+    opened = []
+    monkeypatch.setattr(pairing, "open_frozen", lambda path, **_: opened.append(path))
+    with pytest.raises(FileNotFoundError, match=r"the recorded path, \.\./frozen\.h5, is outside .*inside"):
+        open_pair(tmp_path / "inside", within=tmp_path / "inside")
+    assert opened == []
+
+
+def test_a_table_under_its_fingerprint_is_found(tmp_path, save):
+    save("frozen.h5", "trainable.h5")
+    fingerprint = open_trainable(tmp_path / "trainable.h5").frozen_fingerprint
+    (tmp_path / "frozen.h5").rename(tmp_path / frozen_name(fingerprint))
+    assert open_pair(tmp_path)[1].fingerprint == fingerprint
+    write_frozen(tmp_path / "frozen.h5", ROWS + 1)
+    assert open_pair(tmp_path)[1].fingerprint == fingerprint
+
+
+def test_a_pair_replaced_while_it_is_opened_is_read_again(tmp_path, save, monkeypatch):
+    save("frozen.h5", "trainable.h5")
+
+    def replace_first(path, **options):
+        monkeypatch.undo()
+        fingerprint = write_frozen(tmp_path / "frozen.h5", ROWS + 1)
+        write_trainable(tmp_path / "trainable.h5", [[9.0, 9.0]], [0], frozen_fingerprint=fingerprint)
+        return open_frozen(path, **options)
+
+    monkeypatch.setattr(pairing, "open_frozen", replace_first)
+    assert open_pair(tmp_path)[1].vectors.tolist() == (ROWS + 1).tolist()

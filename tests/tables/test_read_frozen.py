@@ -13,6 +13,7 @@ from splitembed.tables import FrozenTable, FrozenWriter, open_frozen, write_froz
 from splitembed.words import Words
 from tests.helpers.bits import same_bits
 from tests.helpers.odd_words import ODD_WORDS, any_word, float32_rows
+from tests.helpers.table_heads import replace_array
 
 ROWS = np.arange(15, dtype=np.float32).reshape(5, 3)
 
@@ -111,12 +112,11 @@ def test_vectors_are_read_only(tmp_path):
             open_frozen(tmp_path / "frozen.h5", memory_map=memory_map).vectors[0, 0] = 1
 
 
-def test_opening_neither_reads_nor_decodes_words(tmp_path, monkeypatch):
+def test_opening_does_not_decode_words(tmp_path, monkeypatch):
     num_words = 1_000_000
     packed = Words.from_arrays(np.full(num_words * 4, ord("x"), np.uint8), np.arange(num_words + 1, dtype="u8") * 4)
     write_frozen(tmp_path / "frozen.h5", np.zeros((num_words, 1), np.float32), words=packed)
     monkeypatch.setattr("splitembed.words.unpack_words", lambda *_: pytest.fail("words were decoded"))
-    monkeypatch.setattr("splitembed.tables.stored_words._packed", lambda *_: pytest.fail("words were read"))
     start = time.perf_counter()
     table = open_frozen(tmp_path / "frozen.h5")
     # About 5 ms on two idle cores; decoding alone takes 500 ms.
@@ -136,22 +136,24 @@ def test_words_are_found_from_another_working_folder(tmp_path, monkeypatch):
     assert table.path == tmp_path / "frozen.h5"
 
 
-def test_words_of_a_replaced_file_are_refused(tmp_path):
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_words_outlive_their_file(tmp_path, memory_map):
     path = tmp_path / "frozen.h5"
     write_frozen(path, ROWS, words=list("abcde"))
-    first, second, third = open_frozen(path), open_frozen(path), open_frozen(path)
-    assert first.words == list("abcde")
-    # The rows are the same, so only the words differ.
+    table = open_frozen(path, memory_map=memory_map)
     write_frozen(path, ROWS, words=list("vwxyz"))
-    with pytest.raises(TableFormatError, match=r"was replaced after it had been opened: .*sha256:\w+; expected sha"):
-        list(second.words)
-    write_frozen(path, ROWS)
-    with pytest.raises(TableFormatError, match="is empty; expected"):
-        list(second.words)
     path.unlink()
-    with pytest.raises(FileNotFoundError):
-        list(third.words)
-    assert first.words == list("abcde")
+    assert table.words == list("abcde")
+
+
+@pytest.mark.parametrize("on_network", [True, False])
+def test_a_table_on_a_network_file_system_is_read_on_request(tmp_path, monkeypatch, on_network):
+    write_frozen(tmp_path / "frozen.h5", ROWS, words=list("abcde"))
+    monkeypatch.setattr("splitembed.tables.table_file.is_on_network", lambda _: on_network)
+    assert open_frozen(tmp_path / "frozen.h5").mapped
+    assert open_frozen(tmp_path / "frozen.h5", memory_map="auto").mapped is not on_network
+    with pytest.raises(SplitError, match='`memory_map` must be True, False or "auto". Received: .never.'):
+        open_frozen(tmp_path / "frozen.h5", memory_map="never")
 
 
 def test_words_are_read_after_the_same_table_was_written_again(tmp_path):
@@ -164,12 +166,10 @@ def test_words_are_read_after_the_same_table_was_written_again(tmp_path):
 def test_damaged_rows_of_words_are_refused(tmp_path):
     path = tmp_path / "frozen.h5"
     write_frozen(path, np.eye(2, dtype=np.float32), words=["a", "b", "c"], row_of=np.array([0, 1, 1]))
-    with h5py.File(path, "r+") as file:
-        file["words/rows"][2] = 0
+    replace_array(path, "words/rows", np.array([0, 1, 0], np.int32))
     assert open_frozen(path).row_of.tolist() == [0, 1, 0]
     with pytest.raises(TableFormatError, match="expected sha256:.* its attribute `word_rows_fingerprint`"):
         open_frozen(path, verify=True)
-    with h5py.File(path, "r+") as file:
-        file["words/rows"][2] = 2
+    replace_array(path, "words/rows", np.array([0, 1, 2], np.int32))
     with pytest.raises(TableFormatError, match="`words/rows` names row 2; expected 0 to 1"):
         open_frozen(path)

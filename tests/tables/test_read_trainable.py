@@ -3,13 +3,12 @@
 import os
 import pickle
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitembed.errors import SplitError, TableFormatError, VocabularyError
+from splitembed.errors import SplitError, VocabularyError
 from splitembed.tables import (
     fingerprint_remap,
     fingerprint_rows,
@@ -79,33 +78,14 @@ def test_rows_are_mapped_and_outlive_their_file(tmp_path):
     same_bits(tables[1].vectors, rows + 1)
 
 
-@pytest.mark.parametrize("alignment", [24, 64])
-def test_rows_in_files_of_other_tools_are_mapped_only_at_aligned_offsets(tmp_path, alignment):
-    """TensorFlow aborts on memory that does not start at a multiple of 64 bytes."""
-    write_trainable(tmp_path / "a.h5", ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
-    layout = {"alignment_threshold": 1, "alignment_interval": alignment, "libver": ("v108", "v108")}
-    with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "b.h5", "w", **layout) as new:
-        new.attrs.update(old.attrs)
-        for name in ("vectors", "remap", "vocabulary/utf8", "vocabulary/offsets"):
-            new[name] = old[name][:]
-        offset = new["vectors"].id.get_offset()
-    table = open_trainable(tmp_path / "b.h5", verify=True)
-    assert (offset % 64 == 0) == (alignment == 64)
-    assert table.mapped == (alignment == 64 and os.name == "posix")
-    same_bits(table.vectors, ROWS)
-    assert table.vectors.ctypes.data % 64 == 0
-
-
-def test_vocabulary_is_read_when_used(tmp_path, monkeypatch):
+def test_vocabulary_is_decoded_when_used_and_outlives_its_file(tmp_path):
     path = tmp_path / "trainable.h5"
     write_trainable(path, ROWS, [0, ~1], vocabulary=["a", "b"], frozen_fingerprint=FROZEN)
-    tables = [open_trainable(path) for _ in range(2)]
-    assert repr(tables[0].vocabulary) == "<Words: 2>"
-    assert tables[0].vocabulary[1] == "b"
+    table = open_trainable(path)
+    assert repr(table.vocabulary) == "<Words: 2>"
     write_trainable(path, ROWS, [0, ~1], vocabulary=["a", "c"], frozen_fingerprint=FROZEN)
-    with pytest.raises(TableFormatError, match="the fingerprint of `vocabulary` is"):
-        tables[1].vocabulary[1]
-    assert tables[0].vocabulary == ["a", "b"]
+    path.unlink()
+    assert table.vocabulary == ["a", "b"]
 
 
 def test_a_table_can_be_pickled(tmp_path):
@@ -148,14 +128,7 @@ def test_a_token_that_cannot_be_stored_leaves_nothing_behind(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("options", [{"chunks": True}, {"compression": "gzip"}])
-def test_other_layouts_and_byte_orders_are_read(tmp_path, options):
-    """Tools that copy HDF5 files change them."""
-    write_trainable(tmp_path / "a.h5", ROWS, [0, ~1], vocabulary=["a", "b"], padding=0, frozen_fingerprint=FROZEN)
-    with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "b.h5", "w") as new:
-        new.attrs.update(old.attrs)
-        for name in ("vectors", "remap", "vocabulary/utf8", "vocabulary/offsets"):
-            new.create_dataset(name, data=old[name][:].astype(old[name].dtype.newbyteorder(">")), **options)
-    table = open_trainable(tmp_path / "b.h5", verify=True)
-    same_bits(table.vectors, ROWS)
-    assert (table.remap.tolist(), table.vocabulary, table.padding) == ([0, -2], ["a", "b"], 0)
+@pytest.mark.parametrize("owned", [(), (FROZEN,), (FROZEN, "sha256:other")])
+def test_the_file_says_which_frozen_tables_go_with_it(tmp_path, owned):
+    write_trainable(tmp_path / "trainable.h5", ROWS, [0], frozen_fingerprint=FROZEN, owned_frozen=owned)
+    assert open_trainable(tmp_path / "trainable.h5").owned_frozen == owned

@@ -3,13 +3,11 @@
 import dataclasses
 import os
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.accuracy.memory import PeakMemory
 from splitembed.errors import SplitError, TableFormatError
 from splitembed.tables import (
     TrainableTable,
@@ -22,6 +20,7 @@ from splitembed.tables import (
 )
 from tests.helpers.bits import same_bits
 from tests.helpers.odd_words import float32_rows
+from tests.helpers.table_heads import attribute, remove, replace_array, rewrite_head
 
 FROZEN, OTHER = "sha256:" + "0" * 64, "sha256:" + "1" * 64
 ROWS = np.array([[0.5, 1.5], [2.5, 3.5]], np.float32)
@@ -40,49 +39,12 @@ def of_a_base(num_tokens, num_new=0, num_thawed=0):
 def test_ten_new_tokens_on_256_000_take_some_kilobytes(tmp_path):
     path, remap = tmp_path / "adapter.h5", of_a_base(256_000, 10)
     write_trainable(path, np.ones((10, 64), np.float32), remap, frozen_fingerprint=FROZEN)
-    assert path.stat().st_size < 20_000
+    assert path.stat().st_size < 10 * 64 * 4 + 10_500
     table = open_trainable(path, verify=True)
     same_bits(table.remap, remap)
     assert table.remap_fingerprint == fingerprint_remap(remap)
     # The rows are contiguous in the file.
     assert table.mapped == (os.name == "posix")
-    with h5py.File(path) as file:
-        assert file.attrs["format_version"] == 1
-        assert file["remap"][-11:].tolist() == [255_999, *range(-1, -11, -1)]
-
-
-@pytest.mark.parametrize(
-    ("remap", "compressed"),
-    [
-        (of_a_base(4096), True),
-        (of_a_base(4095), False),
-        (of_a_base(100_000, 10, 4_000), True),
-        (of_a_base(100_000, 10, 10_000), False),
-        (np.random.default_rng(0).permutation(100_000), False),
-        (np.zeros(100_000, int), False),
-    ],
-    ids=["least", "too few", "some thawed", "many thawed", "random", "one row for all"],
-)
-def test_a_remap_is_compressed_if_most_rows_are_consecutive(tmp_path, remap, compressed):
-    path = tmp_path / "trainable.h5"
-    write_trainable(path, np.zeros((10_010, 1), np.float32), remap, frozen_fingerprint=FROZEN)
-    with h5py.File(path) as file:
-        stored = file["remap"]
-        assert (stored.compression, stored.shuffle) == (("gzip", True) if compressed else (None, False))
-        assert stored.id.get_storage_size() <= (0.2 if compressed else 1) * 4 * len(remap)
-        assert (stored.id.get_offset() is None) == compressed
-    same_bits(open_trainable(path, verify=True).remap, remap.astype(np.int32))
-
-
-def test_a_compressed_remap_is_written_and_read_in_little_memory(tmp_path):
-    remap = of_a_base(3_000_000, 10)
-    with PeakMemory() as writing:
-        write_trainable(tmp_path / "trainable.h5", np.ones((10, 1)), remap, frozen_fingerprint=FROZEN)
-    with PeakMemory() as reading:
-        found = open_trainable(tmp_path / "trainable.h5").remap
-    same_bits(found, remap)
-    assert writing.growth is None or writing.growth < 12_000_000
-    assert reading.growth is None or reading.growth < remap.nbytes + 12_000_000
 
 
 @st.composite
@@ -132,16 +94,6 @@ def write(path, table, reverse):
 TABLE = TrainableTable(ROWS, np.array([0, ~1, ~0], np.int32), FROZEN)
 
 
-def test_older_readers_refuse_two_tables_by_their_version(tmp_path):
-    write(tmp_path / "one.h5", TABLE, None)
-    write(tmp_path / "two.h5", TABLE, TABLE)
-    versions = []
-    for name in ("one.h5", "two.h5"):
-        with h5py.File(tmp_path / name) as file:
-            versions.append(int(file.attrs["format_version"]))
-    assert versions == [1, 3]
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -159,40 +111,37 @@ def test_a_second_table_that_does_not_match_is_refused(tmp_path, changed, messag
 
 
 def replaced(name, data):
-    def change(file):
-        del file[name]
-        file[name] = data
+    return lambda path: replace_array(path, name, data)
 
-    return change
+
+def in_head(change):
+    return lambda path: rewrite_head(path, change)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda file: file.__delitem__("reverse/remap"), "the dataset `reverse/remap` is missing, or"),
-        (lambda file: file.attrs.__delitem__("reverse_fingerprint"), "`reverse_fingerprint` is .*; expected text"),
-        (
-            lambda file: file.attrs.__delitem__("reverse_frozen_fingerprint"),
-            "`reverse_frozen_fingerprint` is None; expected text",
-        ),
-        (lambda file: file.attrs.__setitem__("reverse_padding", 3), "`reverse_padding` is 3; expected 0 to 2"),
-        (lambda file: file.attrs.__setitem__("reverse_fingerprint", FROZEN), "its attribute `reverse_fingerprint`"),
-        (lambda file: file.attrs.__setitem__("reverse_remap_fingerprint", FROZEN), "`reverse_remap_fingerprint`"),
+        (in_head(remove("reverse/remap")), "the array `reverse/remap` is missing"),
+        (in_head(remove("reverse_fingerprint")), "`reverse_fingerprint` is .*; expected text"),
+        (in_head(remove("reverse_frozen_fingerprint")), "`reverse_frozen_fingerprint` is None; expected text"),
+        (in_head(attribute("reverse_padding", 3)), "`reverse_padding` is 3; expected 0 to 2"),
+        (in_head(attribute("reverse_fingerprint", FROZEN)), "its attribute `reverse_fingerprint`"),
+        (in_head(attribute("reverse_remap_fingerprint", FROZEN)), "`reverse_remap_fingerprint`"),
         (replaced("reverse/remap", np.array([0, 1], "i4")), "`reverse/remap` has length 2; expected 3"),
         (replaced("reverse/remap", np.array([0, ~4, 1], "i4")), r"`reverse/remap\[1\]` is trainable row 4"),
         (replaced("reverse/vectors", np.zeros((2, 3), "f4")), "`reverse/vectors` has dim 3; expected 2"),
     ],
 )
 def test_a_damaged_second_table_is_refused(tmp_path, change, message):
-    write(tmp_path / "two.h5", TABLE, TABLE)
-    with h5py.File(tmp_path / "two.h5", "r+") as file:
-        change(file)
-        if "has dim" in message:
-            file.attrs["reverse_fingerprint"] = fingerprint_rows(np.zeros((2, 3), np.float32))
-        if "length" in message:
-            file.attrs["reverse_remap_fingerprint"] = fingerprint_remap(np.array([0, 1]))
+    path = tmp_path / "two.h5"
+    write(path, TABLE, TABLE)
+    change(path)
+    if "has dim" in message:
+        rewrite_head(path, attribute("reverse_fingerprint", fingerprint_rows(np.zeros((2, 3), np.float32))))
+    if "length" in message:
+        rewrite_head(path, attribute("reverse_remap_fingerprint", fingerprint_remap(np.array([0, 1]))))
     with pytest.raises(TableFormatError, match=rf"two\.h5 .*{message}"):
-        open_trainable(tmp_path / "two.h5", verify=True)
+        open_trainable(path, verify=True)
 
 
 def test_two_trainable_tables_are_refused_as_a_pair(tmp_path):

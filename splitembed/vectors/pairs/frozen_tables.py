@@ -1,28 +1,18 @@
 """Frozen tables, in memory or in a frozen.h5: how they are recognised, and how their words and rows are read."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-import h5py
 import numpy as np
 
 from splitembed.arrays import as_read_only
 from splitembed.errors import VectorFormatError
-from splitembed.foreign.hdf5_file import ForeignHdf5
-from splitembed.tables import FrozenTable, open_frozen
-from splitembed.tables.atomic_files import HDF5_ERRORS
+from splitembed.tables import MAGIC, FrozenTable, is_rewritten, open_frozen
 from splitembed.vectors.open_request import OpenRequest
 from splitembed.vectors.read_checks import ReadChecks
 from splitembed.vectors.word_vectors import Block, WordVectors
 
 FROZEN = "frozen.h5"
-# The attribute `format` of a file that splitembed wrote starts with this.
-_FORMAT_PREFIX = "splitembed."
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 NUM_BLOCK_ROWS = 4096
-# Most files that splitembed wrote have their format in so many first bytes.
-_NUM_HEAD_BYTES = 1 << 16
 
 
 def recognise_table(request: OpenRequest) -> bool:
@@ -44,10 +34,8 @@ def recognise_file(request: OpenRequest) -> bool:
     """Return whether the source is a file that splitembed wrote, or a folder with a frozen.h5."""
     if request.folder is not None:
         return (request.folder / FROZEN).is_file()
-    if not request.head.startswith(HDF5_MAGIC):
-        return False
-    # With `datasets` the user says that the file is another one, so the error should not call it a frozen.h5.
-    return _is_ours(Path(request.source), if_damaged=request.options.datasets is None)
+    # Of a table that another tool wrote again, the HDF5 file is read.
+    return request.head.startswith(MAGIC) and not is_rewritten(request.source)
 
 
 def open_file(request: OpenRequest) -> FrozenTable:
@@ -57,25 +45,6 @@ def open_file(request: OpenRequest) -> FrozenTable:
         TableFormatError: the file is damaged, or another kind of file of splitembed.
     """
     return open_frozen(request.source if request.folder is None else request.folder / FROZEN)
-
-
-def _is_ours(path: Path, if_damaged: bool) -> bool:
-    """Return whether splitembed wrote an HDF5 file; `if_damaged` for a file that cannot be opened."""
-    with contextlib.suppress(*HDF5_ERRORS, VectorFormatError):
-        return _written_format(path).startswith(_FORMAT_PREFIX)
-    return if_damaged
-
-
-def _written_format(path: Path) -> str:
-    """Return the attribute `format` of an HDF5 file, read in a child process where the file does not look like ours."""
-    with open(path, "rb") as stream:
-        looks_like_ours = _FORMAT_PREFIX.encode() in stream.read(_NUM_HEAD_BYTES)
-    if looks_like_ours:
-        with h5py.File(path, "r") as file:
-            written = file.attrs.get("format")
-            return written.decode("utf-8", "replace") if isinstance(written, bytes) else str(written)
-    with contextlib.ExitStack() as stack:
-        return str(ForeignHdf5(str(path), stack).ask(do="format")[0]["format"])
 
 
 def table_vectors(table: FrozenTable, checks: ReadChecks) -> WordVectors:

@@ -10,8 +10,10 @@ import numpy as np
 
 from splitembed.errors import VectorFormatError, VocabularyError, shortened
 from splitembed.foreign.hdf5_file import ForeignHdf5
+from splitembed.tables import MAGIC
+from splitembed.tables.fields import HDF5_MAGIC
+from splitembed.tables.storage import STORAGES, Storage
 from splitembed.vectors.open_request import WORDS_APART, OpenRequest
-from splitembed.vectors.pairs.frozen_tables import HDF5_MAGIC
 from splitembed.vectors.pairs.npz import two_names
 from splitembed.vectors.pairs.read_pair import Pair
 from splitembed.vectors.pairs.rows import check_rows
@@ -38,6 +40,21 @@ class _Slices:
         return self._file.slice(self._dataset, start, stop)
 
 
+class _StoredRows:
+    """The rows of a frozen table in a file in a child process, widened to float32 slice by slice."""
+
+    def __init__(self, stored: _Slices, scale: _Slices | None, storage: Storage) -> None:
+        self._stored, self._scale, self._storage = stored, scale, storage
+        self.shape, self.dtype = stored.shape, np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __getitem__(self, positions: slice) -> Any:
+        scale = None if self._scale is None else self._scale[positions]
+        return self._storage.decode(self._stored[positions], scale)
+
+
 class _Strings:
     """A dataset of words, decoded slice by slice."""
 
@@ -54,8 +71,8 @@ class _Strings:
 
 
 def recognise_hdf5(request: OpenRequest) -> bool:
-    """Return whether the source is an HDF5 file."""
-    return request.head.startswith(HDF5_MAGIC)
+    """Return whether the source is an HDF5 file; of splitembed, one that another tool wrote again."""
+    return request.head.startswith((HDF5_MAGIC, MAGIC))
 
 
 def open_hdf5(request: OpenRequest) -> Pair:
@@ -69,11 +86,30 @@ def open_hdf5(request: OpenRequest) -> Pair:
     """
     name = str(request.path)
     file, datasets = ForeignHdf5(name, request.stack), request.options.datasets
+    dtype = file.ask(do="frozen")[0]["dtype"]
+    if datasets is None and dtype in STORAGES:
+        return _rewritten(name, file, STORAGES[dtype])
     if datasets is None:
         raise _unnamed(name, file, 'read_vectors(path, datasets=("words", "matrix"))')
     words_name, matrix_name = two_names(name, datasets)
     words = _words(name, file, words_name)
     return Pair(name, words, check_rows(name, len(words), _slices(name, file, matrix_name)))
+
+
+def _rewritten(name: str, file: ForeignHdf5, storage: Storage) -> Pair:
+    """Open a frozen table that another tool wrote again."""
+    stored, words = _slices(name, file, "vectors"), _words(name, file, "words")
+    if len(stored.shape) != 2 or stored.dtype.newbyteorder("=") != storage.stored_dtype:
+        found = f"`vectors` of shape {stored.shape} and dtype {stored.dtype}"
+        raise VectorFormatError(f"{name}: found {found}; expected {storage.name} rows. Use another copy.")
+    rows = _StoredRows(stored, _slices(name, file, "scale") if storage.has_scale else None, storage)
+    described, _ = file.ask(do="describe", name="words/rows")
+    row_of = _slices(name, file, "words/rows")[:].astype(np.int64) if "shape" in described else None
+    if len(words) != len(rows if row_of is None else row_of):
+        raise VectorFormatError(f"{name}: found {len(words)} words and {len(rows)} rows. Use another copy.")
+    if row_of is not None and len(row_of) and not 0 <= row_of.min() <= row_of.max() < len(rows):
+        raise VectorFormatError(f"{name}: found words of rows that do not exist. Use another copy.")
+    return Pair(name, words, check_rows(name, len(rows), rows), row_of)
 
 
 def open_hdf5_matrix(request: OpenRequest) -> Any:

@@ -1,10 +1,11 @@
 """A frozen.h5 as a source: rows stay mapped, the zero row is left out, a vocabulary chooses among blocks."""
 
+import h5py
 import numpy as np
 import pytest
 
 from splitembed.errors import TableFormatError, VectorFormatError
-from splitembed.tables import FrozenTable, open_frozen, write_frozen
+from splitembed.tables import FrozenTable, encode_rows, open_frozen, write_frozen
 from splitembed.vectors import iter_vectors, read_vectors
 from splitembed.vectors.save_frozen import save_frozen
 from splitembed.words import Words
@@ -94,5 +95,45 @@ def test_many_rows_are_read_in_blocks(tmp_path):
 
 def test_a_table_that_is_cut_short_is_refused(path):
     path.write_bytes(path.read_bytes()[:3000])
-    with pytest.raises(TableFormatError, match="cut short"):
+    with pytest.raises(VectorFormatError, match="HDF5 data that cannot be read .*Copy or write it again"):
         read_vectors(path)
+
+
+def copied(path, new_path, keeps_head):
+    """Copy a file as another tool does, which moves its arrays."""
+    with h5py.File(path) as old, h5py.File(new_path, "w", userblock_size=4096 if keeps_head else 0) as new:
+        new.attrs.update(old.attrs)
+        for name in old:
+            old.copy(name, new)
+    if keeps_head:
+        new_path.write_bytes(path.read_bytes()[:4096] + new_path.read_bytes()[4096:])
+
+
+@pytest.mark.parametrize("keeps_head", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("row_of", [None, [1, 0, 1]])
+def test_a_table_that_another_tool_wrote_again_is_read_as_hdf5(tmp_path, keeps_head, dtype, row_of):
+    rows, scale = encode_rows(np.array([[0.5, 1.5], [2.0, -1.0], [3.0, 0.0]], np.float32), dtype)
+    row_of = None if row_of is None else np.array(row_of)
+    write_frozen(tmp_path / "frozen.h5", rows, words=["a", "b", "c"], scale=scale, row_of=row_of)
+    expected = table_of(read_vectors(tmp_path / "frozen.h5"))
+    copied(tmp_path / "frozen.h5", tmp_path / "copy.h5", keeps_head)
+    with pytest.raises(TableFormatError, match="convert" if keeps_head else "without the head"):
+        open_frozen(tmp_path / "copy.h5")
+    assert table_of(read_vectors(tmp_path / "copy.h5")) == expected
+    save_frozen(tmp_path / "new.h5", tmp_path / "copy.h5", dtype=dtype)
+    assert table_of(read_vectors(tmp_path / "new.h5")) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("vectors", np.zeros((3, 2))), ("words/rows", np.array([0, 3, 0])), ("words/offsets", np.arange(3, dtype="u8"))],
+)
+def test_damage_in_a_table_that_another_tool_wrote_again_is_found(tmp_path, name, data):
+    write_frozen(tmp_path / "frozen.h5", ROWS[:3], words=["a", "b", "c"], row_of=np.array([0, 1, 2]))
+    copied(tmp_path / "frozen.h5", tmp_path / "copy.h5", keeps_head=False)
+    with h5py.File(tmp_path / "copy.h5", "r+") as file:
+        del file[name]
+        file[name] = data
+    with pytest.raises(VectorFormatError, match="copy.h5"):
+        read_vectors(tmp_path / "copy.h5")
