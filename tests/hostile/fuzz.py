@@ -5,6 +5,7 @@ changes bytes, lengths and numbers at random. It knows the formats by these file
 code that a file reaches. A reader that crashes ends the process; the last file is then left in the folder.
 """
 
+import hashlib
 import itertools
 import json
 import random
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from tests.hostile import cases
 from tests.hostile.cases import Case
+from tests.helpers.table_heads import START
 from tests.hostile.measure import cpu_seconds, outcome
 
 CPU_SECONDS = 5
@@ -40,9 +42,20 @@ def seeds() -> list[Case]:
         Case("valid.json", cases.tokenizer(), "vocabulary"),
         Case("vocabulary.txt", b"a\nb\n", "vocabulary"),
     ]
-    in_child = {case.name for case in itertools.chain(cases.hdf5(), cases.pickles())}
+    in_child = {case.name for case in itertools.chain(cases.hdf5(), cases.tables_as_hdf5(), cases.pickles())}
     crafted = [case for case in cases.all_cases() if case.name not in in_child and not callable(case.content)]
-    return valid + [case for case in crafted if size(case) < 10_000]
+    # Each table as often as three other cases: of their heads, most changes find something.
+    return valid + 3 * table_files() + [case for case in crafted if size(case) < 10_000]
+
+
+def table_files() -> list[Case]:
+    """Return valid tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        frozen, trainable = Path(folder) / "valid-frozen.h5", Path(folder) / "valid-trainable.h5"
+        cases.written_table(None)(frozen)
+        cases.write_ramps(trainable)
+        files = [(frozen, "frozen"), (trainable, "trainable")]
+        return [Case(path.name, path.read_bytes(), reader) for path, reader in files]
 
 
 def size(case: Case) -> int:
@@ -94,11 +107,24 @@ CHANGES: list[Callable[[bytearray, random.Random], None]] = [flip, flip, put_num
 
 def mutated(case: Case, generator: random.Random) -> Case:
     """Return a case with one changed file."""
+    if isinstance(case.content, bytes) and case.reader in ("frozen", "trainable") and generator.random() < 0.7:
+        return case._replace(content=with_other_head(case.content, generator))
     if isinstance(case.content, bytes):
         return case._replace(content=mutate(case.content, generator))
     assert isinstance(case.content, dict)
     name = generator.choice(sorted(case.content))
     return case._replace(content={**case.content, name: mutate(case.content[name], generator)})
+
+
+def with_other_head(content: bytes, generator: random.Random) -> bytes:
+    """Return a table with changes in the text of its head and a checksum that fits it."""
+    length = int.from_bytes(content[20:24], "little")
+    if length > len(content):
+        return mutate(content, generator)
+    text = mutate(content[START : START + length], generator)
+    start = content[:20] + len(text).to_bytes(4, "little")
+    block = start + hashlib.sha256(start + text).digest() + text
+    return block + content[max(len(block), START + length) :]
 
 
 def run(folder: Path, seconds: float, seed: int) -> dict[str, str]:

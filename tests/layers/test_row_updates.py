@@ -149,7 +149,7 @@ def test_no_rows_are_no_change(ids):
 
 def test_a_layer_without_tables_is_refused():
     config = make_layer().get_config()
-    config["split"]["frozen_fingerprint"] = "sha256:gone"
+    config["split"]["frozen_fingerprint"] = "sha256:" + "0" * 64
     with pytest.raises(MissingTableError, match="'tokens' has no tables"):
         SplitEmbedding.from_config(config).assign_rows([1], [[1, 1]])
 

@@ -108,7 +108,8 @@ def test_the_model_of_the_best_epoch_is_saved(tmp_path):
     assert_same_state(keras.models.load_model(tmp_path / "best.keras"), expected)
 
 
-def test_models_saved_by_reference_are_small(tmp_path):
+def test_models_saved_by_reference_are_small(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPLITEMBED_PATH", str(tmp_path / "tables"))
     matrix = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
     SplitTable.from_matrix(matrix, range(10)).save(tmp_path / "tables")
     layer = SplitEmbedding(SplitTable.open(tmp_path / "tables"), save_by_reference=True)
