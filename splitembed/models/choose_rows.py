@@ -1,0 +1,83 @@
+"""Choose the frozen rows that are worth training, by the gradients that would reach them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from splitembed.arrays import is_count
+from splitembed.errors import SplitError
+from splitembed.models.find_embedding import find_split
+
+if TYPE_CHECKING:
+    from splitembed.models.row_gradients import RowGradients
+
+Method = Literal["consistency", "gain"]
+
+
+def choose_rows(
+    model: Any, layer: Any, data: Any, budget: int, *, method: Method = "gain", seed: int = 0
+) -> NDArray[np.int64]:
+    """Return the frozen tokens whose rows are most worth training, best first.
+
+    ```python
+    ids = splitembed.choose_rows(model, "embedding", (x, y), 2_000)
+    layer = model.get_layer("embedding")
+    splitembed.replace_split(model, layer, layer.to_split().thaw(ids))
+    ```
+
+    Train the model first, with these rows frozen: their gradient then is what the other weights could not learn. One
+    pass over the data, as in inference, takes the gradient that would reach each frozen row. Nothing trains, and the
+    model and its optimizer stay as they are.
+
+    Args:
+        model: a compiled Keras model with any loss, on TensorFlow.
+        layer: the model's `SplitEmbedding`, or its name.
+        data: training data, as `fit` takes it: a `tf.data.Dataset` of batches `(x, y)` or `(x, y, sample_weight)`, or
+            such a tuple of arrays.
+        budget: the number of tokens. Fewer are returned if the data has fewer frozen tokens.
+        method: the score of a token. With G the sum of the gradients of its occurrences: "gain", `|G|^2 /
+            sqrt(count)`; "consistency", `|G|^2` divided by the sum of the squared norms of the single gradients, which
+            prefers rarer tokens whose gradients agree.
+        seed: of the random projection to 32 numbers in which the gradients of more dimensions are kept.
+
+    Returns:
+        `(budget,)` ids, as `SplitTable.thaw` takes them. Padding and tokens that the data does not have are not chosen.
+
+    Raises:
+        SplitError: invalid arguments, another backend than TensorFlow, a model that is not compiled or does not call
+            the layer where a gradient can be taken, or a gradient that is not finite.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise SplitError(f"choose_rows needs the backend TensorFlow. Keras runs on {keras.backend.backend()}.")
+    if not is_count(budget, 1):
+        raise SplitError(f"`budget` must be an integer, 1 or more. Received: {budget!r}.")
+    if method not in _SCORES:
+        raise SplitError(f"`method` must be one of {', '.join(map(repr, _SCORES))}. Received: {method!r}.")
+    found = find_split(model, layer)
+    if not getattr(model, "compiled", False):
+        raise SplitError(f"`model` must be compiled, with the loss that it trains on. Received: {model.name!r}.")
+    from splitembed.models.row_gradients import measure_gradients
+
+    split = found.to_split()
+    is_frozen = split.remap >= 0
+    if split.padding is not None:
+        is_frozen[split.padding] = False
+    gradients = measure_gradients(model, found, data, is_frozen, seed)
+    return best_rows(gradients, budget, method)
+
+
+def best_rows(gradients: "RowGradients", budget: int, method: str) -> NDArray[np.int64]:
+    """Return the ids of the tokens that occur, with the highest scores, best first; the lower id first if equal."""
+    ids = np.flatnonzero(gradients.counts)
+    return ids[np.argsort(-_SCORES[method](gradients)[ids], kind="stable")[:budget]]
+
+
+_TINY = np.finfo(np.float64).tiny
+_SCORES: dict[str, Callable[["RowGradients"], NDArray[np.float64]]] = {
+    # a sum is zero where its divisor is
+    "consistency": lambda gradients: gradients.summed / np.maximum(gradients.squares, _TINY),
+    "gain": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.counts, 1)),
+}
