@@ -54,8 +54,8 @@ def choose_rows(
         raise SplitError(f"choose_rows needs the backend TensorFlow. Keras runs on {keras.backend.backend()}.")
     if not is_count(budget, 1):
         raise SplitError(f"`budget` must be an integer, 1 or more. Received: {budget!r}.")
-    if method not in _SCORES:
-        raise SplitError(f"`method` must be one of {', '.join(map(repr, _SCORES))}. Received: {method!r}.")
+    if method not in SCORES:
+        raise SplitError(f"`method` must be one of {', '.join(map(repr, SCORES))}. Received: {method!r}.")
     found = find_split(model, layer)
     if not getattr(model, "compiled", False):
         raise SplitError(f"`model` must be compiled, with the loss that it trains on. Received: {model.name!r}.")
@@ -72,11 +72,11 @@ def choose_rows(
 def best_rows(gradients: "RowGradients", budget: int, method: str) -> NDArray[np.int64]:
     """Return the ids of the tokens that occur, with the highest scores, best first; the lower id first if equal."""
     ids = np.flatnonzero(gradients.counts)
-    return ids[np.argsort(-_SCORES[method](gradients)[ids], kind="stable")[:budget]]
+    return ids[np.argsort(-SCORES[method](gradients)[ids], kind="stable")[:budget]]
 
 
 _TINY = np.finfo(np.float64).tiny
-_SCORES: dict[str, Callable[["RowGradients"], NDArray[np.float64]]] = {
+SCORES: dict[str, Callable[["RowGradients"], NDArray[np.float64]]] = {
     # a sum is zero where its divisor is
     "consistency": lambda gradients: gradients.summed / np.maximum(gradients.squares, _TINY),
     "gain": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.counts, 1)),
