@@ -1,4 +1,4 @@
-"""Choose the frozen rows that are worth training, by the gradients that would reach them."""
+"""Choose the tokens that are worth a trainable row, by the gradients that would reach it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,9 +18,9 @@ Method = Literal["consistency", "gain"]
 
 
 def choose_rows(
-    model: Any, layer: Any, data: Any, budget: int, *, method: Method = "gain", seed: int = 0
+    model: Any, layer: Any, data: Any, budget: int, *, method: Method = "gain", tokens: Any = None, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Return the frozen tokens whose rows are most worth training, best first.
+    """Return the tokens that are most worth a trainable row each, best first.
 
     ```python
     ids = splitembed.choose_rows(model, "embedding", (x, y), 2_000)
@@ -29,18 +29,21 @@ def choose_rows(
     ```
 
     Train the model first, with these rows frozen: their gradient then is what the other weights could not learn. One
-    pass over the data, as in inference, takes the gradient that would reach each frozen row. Nothing trains, and the
-    model and its optimizer stay as they are.
+    pass over the data, as in inference, takes the gradient that would reach the row of each token. Nothing trains, and
+    the model and its optimizer stay as they are.
 
     Args:
         model: a compiled Keras model with any loss, on TensorFlow.
         layer: the model's `SplitEmbedding`, or its name.
         data: training data, as `fit` takes it: a `tf.data.Dataset` of batches `(x, y)` or `(x, y, sample_weight)`, or
             such a tuple of arrays.
-        budget: the number of tokens. Fewer are returned if the data has fewer frozen tokens.
+        budget: the number of tokens. Fewer are returned if the data has fewer.
         method: the score of a token. With G the sum of the gradients of its occurrences: "gain", `|G|^2 /
             sqrt(count)`; "consistency", `|G|^2` divided by the sum of the squared norms of the single gradients, which
             prefers rarer tokens whose gradients agree.
+        tokens: the tokens to choose from: tokens, ids or a mask. By default those whose row is frozen. Of OOV tokens
+            that share the row of `[UNK]`, those worth their own row are found with `tokens=split.remap < 0` in a split
+            that was built with a high `min_count`; `trainable_tokens=ids` of `build_split` gives them one.
         seed: of the random projection to 32 numbers in which the gradients of more dimensions are kept.
 
     Returns:
@@ -62,11 +65,11 @@ def choose_rows(
     from splitembed.models.row_gradients import measure_gradients
 
     split = found.to_split()
-    is_frozen = split.remap >= 0
+    is_candidate = np.zeros(split.num_tokens, bool)
+    is_candidate[split.ids(split.remap >= 0 if tokens is None else tokens)] = True
     if split.padding is not None:
-        is_frozen[split.padding] = False
-    gradients = measure_gradients(model, found, data, is_frozen, seed)
-    return best_rows(gradients, budget, method)
+        is_candidate[split.padding] = False
+    return best_rows(measure_gradients(model, found, data, is_candidate, seed), budget, method)
 
 
 def best_rows(gradients: "RowGradients", budget: int, method: str) -> NDArray[np.int64]:

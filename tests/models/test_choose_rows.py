@@ -51,6 +51,14 @@ def test_only_frozen_tokens_that_occur_are_chosen():
     np.testing.assert_array_equal(ids[:3], choose_rows(model, model.get_layer("words"), (x, y), 3))
 
 
+def test_other_tokens_can_be_chosen_from():
+    model, (x, y) = problem()
+    x[::2, 0], x[:, 1] = NAMES["[UNK]"], 0
+    split = model.get_layer("words").to_split()
+    assert choose_rows(model, "words", (x, y), 100, tokens=split.remap < 0).tolist() == [NAMES["[UNK]"]]
+    assert set(choose_rows(model, "words", (x, y), 100, tokens=["", "of", "good", "never"])) == {3, 4}
+
+
 def test_scores_have_the_stated_formulas():
     count, summed, squares = (
         np.array([0, 4, 1, 100, 9, 9]),
