@@ -1,5 +1,6 @@
 """The gradients that would reach frozen rows, against those of a dense Embedding with a row for each occurrence."""
 
+import inspect
 import tracemalloc
 
 import keras
@@ -148,6 +149,8 @@ def test_bags_have_the_gradients_of_their_ids(combiner, form, weighted):
 
     layer = split_layer(combiner=combiner, lookup="static" if form == "static" else "auto")
     ragged = form == "ragged"
+    if ragged and "ragged" not in inspect.signature(keras.Input).parameters:
+        pytest.skip("this Keras has no ragged inputs")
     options = {"ragged": True} if ragged else {}
     inputs = [keras.Input((None,), dtype=dtype, **options) for dtype in ("int32", "float32")]
     rows = layer(*inputs) if weighted else layer(inputs[0])
@@ -252,9 +255,9 @@ def test_the_model_stays_as_it_is(fitted):
     layer = split_layer(trainable_dropout=0.5)
     ids = keras.Input((None,), dtype="int32")
     mean = Counting()(keras.layers.BatchNormalization()(keras.layers.GlobalAveragePooling1D()(layer(ids))))
-    model = keras.Model(ids, {"one": head()(mean), "two": head()(mean)})
-    model.compile(LazyAdam(0.01), {"one": "mse", "two": "mae"}, metrics={"one": ["mae"]})
-    targets = {"one": TARGETS, "two": TARGETS}
+    model = keras.Model(ids, [head()(mean), head()(mean)])
+    model.compile(LazyAdam(0.01), ["mse", "mae"], metrics=[["mae"], []])
+    targets = [TARGETS, TARGETS]
     if fitted:
         model.fit(IDS, targets, verbose=0)
         model.predict(IDS, verbose=0)
