@@ -14,7 +14,8 @@ from splitembed.models.find_embedding import find_split
 if TYPE_CHECKING:
     from splitembed.models.row_gradients import RowGradients
 
-Method = Literal["consistency", "gain"]
+Method = Literal["gain", "consistency"]
+_TINY = np.finfo(np.float64).tiny
 
 
 def choose_rows(
@@ -38,9 +39,10 @@ def choose_rows(
         data: training data, as `fit` takes it: a `tf.data.Dataset` of batches `(x, y)` or `(x, y, sample_weight)`, or
             such a tuple of arrays.
         budget: the number of tokens. Fewer are returned if the data has fewer.
-        method: the score of a token. With G the sum of the gradients of its occurrences: "gain", `|G|^2 /
-            sqrt(count)`; "consistency", `|G|^2` divided by the sum of the squared norms of the single gradients, which
-            prefers rarer tokens whose gradients agree.
+        method: the score of a token. With G the sum of the gradients of its occurrences, and S the sum of the squared
+            norms of the single gradients: "gain", `|G|^2 / sqrt(S)`, the first-order decrease of the loss by a step
+            that is scaled as those of Adagrad are; "consistency", `|G|^2 / S`, which prefers rarer tokens whose
+            gradients agree, so that the chosen rows are a smaller part of each batch.
         tokens: the tokens to choose from: tokens, ids or a mask. By default those whose row is frozen. Of OOV tokens
             that share the row of `[UNK]`, those worth their own row are found with `tokens=split.remap < 0` in a split
             that was built with a high `min_count`; `trainable_tokens=ids` of `build_split` gives them one.
@@ -78,9 +80,8 @@ def best_rows(gradients: "RowGradients", budget: int, method: str) -> NDArray[np
     return ids[np.argsort(-SCORES[method](gradients)[ids], kind="stable")[:budget]]
 
 
-_TINY = np.finfo(np.float64).tiny
 SCORES: dict[str, Callable[["RowGradients"], NDArray[np.float64]]] = {
     # a sum is zero where its divisor is
+    "gain": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.squares, _TINY)),
     "consistency": lambda gradients: gradients.summed / np.maximum(gradients.squares, _TINY),
-    "gain": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.counts, 1)),
 }

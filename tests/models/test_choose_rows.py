@@ -60,16 +60,14 @@ def test_other_tokens_can_be_chosen_from():
 
 
 def test_scores_have_the_stated_formulas():
-    count, summed, squares = (
-        np.array([0, 4, 1, 100, 9, 9]),
-        np.array([0, 8, 2, 30, 0, 0.0]),
-        np.array([0, 4, 2, 60, 0, 0]),
-    )
-    gradients = RowGradients(count, summed, squares.astype(float))
-    # 2, 1, 0.5, 0 and 0; equal scores in the order of the ids
+    counts = np.array([0, 4, 1, 100, 9, 9])
+    summed, squares = np.array([9, 8, 1.5, 30, 0, 0]), np.array([1, 4, 1, 400, 0, 0.0])
+    gradients = RowGradients(counts, summed, squares)
+    # 2, 1.5, 0.075, 0 and 0; equal scores in the order of the ids
     assert best_rows(gradients, 10, "consistency").tolist() == [1, 2, 3, 4, 5]
-    # 4, 2, 3, 0 and 0
-    assert best_rows(gradients, 10, "gain").tolist() == [1, 3, 2, 4, 5]
+    # 4, 1.5, 1.5, 0 and 0
+    assert best_rows(gradients, 10, "gain").tolist() == [1, 2, 3, 4, 5]
+    summed[3] = 40
     assert best_rows(gradients, 2, "gain").tolist() == [1, 3]
 
 
@@ -79,7 +77,7 @@ def test_scores_have_the_stated_formulas():
         ({"budget": 0}, "`budget` must be an integer, 1 or more. Received: 0."),
         ({"budget": True}, "`budget` must be an integer, 1 or more. Received: True."),
         ({"budget": 2.5}, "Received: 2.5."),
-        ({"method": "frequency"}, "`method` must be one of 'consistency', 'gain'. Received: 'frequency'."),
+        ({"method": "frequency"}, "`method` must be one of 'gain', 'consistency'. Received: 'frequency'."),
         ({"layer": "rows"}, "Expected one that is or is named 'rows'"),
     ],
 )
