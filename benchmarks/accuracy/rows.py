@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 import click
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 import splitembed as se
 from benchmarks.accuracy.classifier import HEAD, Settings, Training, build_classifier, train
 from benchmarks.accuracy.newsgroups import Encoded, encode
 from benchmarks.data.corpora import Texts, film_snippets, glove_50d, newsgroups, reuters_r8, reuters_r52
 from benchmarks.data.packages import data_folder
-from splitembed.models.choose_rows import SCORES, best_rows
+from splitembed.models.choose_rows import SCORES, Score, best_rows
 from splitembed.models.row_gradients import RowGradients, measure_gradients
 
 CORPORA: dict[str, Callable[[], Texts]] = {
@@ -37,8 +36,13 @@ CORPORA: dict[str, Callable[[], Texts]] = {
 }
 DEFAULT_CORPORA = ("20 Newsgroups", "Reuters R8")
 BUDGETS = (500, 2_000, 5_000, 10_000)
-# The first is the reference of the others.
-METHODS = ("frequency", *SCORES)
+# G is the sum of a token's gradients.
+METHODS: dict[str, Score] = {
+    "frequency": lambda gradients: gradients.counts,
+    **SCORES,
+    "G^2 / sqrt(count)": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.counts, 1)),
+}
+REFERENCE = "frequency"
 FROZEN, ALL = "none", "all"
 # A recurrent step costs as much as hundreds of averages, so that documents are cut earlier.
 SETTINGS = {"averaging": Settings(), "gru": Settings(max_tokens=100, learning_rate=0.01, max_epochs=30)}
@@ -115,19 +119,12 @@ def _runs_of_seed(encoded: Encoded, source: Any, seed: int, budgets: tuple[int, 
     gradients = _gradients(model, base, known, encoded, seed)
     counts = gradients.counts[known]
     for budget in budgets:
-        for method in METHODS:
-            ids = chosen(gradients, method, budget)
+        for method, score in METHODS.items():
+            ids = best_rows(gradients, score, budget)
             _, training = _train(base.thaw(ids), encoded, seed, head)
             yield Run(method, budget, seed, float(gradients.counts[ids].sum() / counts.sum()), training)
     _, training = _train(base.thaw(known), encoded, seed, head)
     yield Run(ALL, len(known), seed, 1.0, training)
-
-
-def chosen(gradients: RowGradients, method: str, budget: int) -> NDArray[np.int64]:
-    """Return the ids of the known words that a method chooses."""
-    if method == "frequency":
-        return np.argsort(-gradients.counts, kind="stable")[:budget]
-    return best_rows(gradients, budget, method)
 
 
 def _gradients(model: keras.Model, base: se.SplitTable, known: Any, encoded: Encoded, seed: int) -> RowGradients:
@@ -174,9 +171,9 @@ def as_markdown(comparison: Comparison) -> str:
 
 def _cell(comparison: Comparison, method: str, budget: int) -> str:
     cell = f"{comparison.mean(method, budget):.1f}"
-    runs, references = (comparison.of(each, budget) for each in (method, METHODS[0]))
+    runs, references = (comparison.of(each, budget) for each in (method, REFERENCE))
     share = statistics.mean(run.token_share for run in runs)
-    if method != METHODS[0]:
+    if method != REFERENCE:
         pairs = zip(runs, references, strict=True)
         gains = [100 * (run.training.test_accuracy - other.training.test_accuracy) for run, other in pairs]
         error = f" ± {statistics.stdev(gains) / len(gains) ** 0.5:.1f}" if len(gains) > 1 else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from splitembed.models.row_gradients import RowGradients
 
 Method = Literal["gain", "consistency"]
+Score = Callable[["RowGradients"], NDArray[Any]]
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -71,16 +72,16 @@ def choose_rows(
     is_candidate[split.ids(split.remap >= 0 if tokens is None else tokens)] = True
     if split.padding is not None:
         is_candidate[split.padding] = False
-    return best_rows(measure_gradients(model, found, data, is_candidate, seed), budget, method)
+    return best_rows(measure_gradients(model, found, data, is_candidate, seed), SCORES[method], budget)
 
 
-def best_rows(gradients: "RowGradients", budget: int, method: str) -> NDArray[np.int64]:
+def best_rows(gradients: "RowGradients", score: Score, budget: int) -> NDArray[np.int64]:
     """Return the ids of the tokens that occur, with the highest scores, best first; the lower id first if equal."""
     ids = np.flatnonzero(gradients.counts)
-    return ids[np.argsort(-SCORES[method](gradients)[ids], kind="stable")[:budget]]
+    return ids[np.argsort(-score(gradients)[ids], kind="stable")[:budget]]
 
 
-SCORES: dict[str, Callable[["RowGradients"], NDArray[np.float64]]] = {
+SCORES: dict[str, Score] = {
     # a sum is zero where its divisor is
     "gain": lambda gradients: gradients.summed / np.sqrt(np.maximum(gradients.squares, _TINY)),
     "consistency": lambda gradients: gradients.summed / np.maximum(gradients.squares, _TINY),

@@ -34,7 +34,7 @@ def test_gradients_choose_the_words_that_decide():
     expected = [(FROZEN, 0), *((method, 2) for method in METHODS), (ALL, 4)]
     assert [(run.method, run.budget) for run in comparison.runs] == expected
     assert comparison.mean(FROZEN, 0) == comparison.mean("frequency", 2) == 50
-    for method in METHODS[1:]:
+    for method in list(METHODS)[1:]:
         assert comparison.mean(method, 2) == 100
         assert comparison.of(method, 2)[0].token_share == pytest.approx(1 / 4)
     assert comparison.of("frequency", 2)[0].token_share == pytest.approx(3 / 4)

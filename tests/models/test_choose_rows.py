@@ -7,7 +7,7 @@ import pytest
 import splitembed as se
 from splitembed.errors import SplitError
 from splitembed.models import choose_rows as module
-from splitembed.models.choose_rows import best_rows, choose_rows
+from splitembed.models.choose_rows import SCORES, best_rows, choose_rows
 from splitembed.models.row_gradients import RowGradients
 
 DIM, EXAMPLES = 4, 400
@@ -64,11 +64,11 @@ def test_scores_have_the_stated_formulas():
     summed, squares = np.array([9, 8, 1.5, 30, 0, 0]), np.array([1, 4, 1, 400, 0, 0.0])
     gradients = RowGradients(counts, summed, squares)
     # 2, 1.5, 0.075, 0 and 0; equal scores in the order of the ids
-    assert best_rows(gradients, 10, "consistency").tolist() == [1, 2, 3, 4, 5]
+    assert best_rows(gradients, SCORES["consistency"], 10).tolist() == [1, 2, 3, 4, 5]
     # 4, 1.5, 1.5, 0 and 0
-    assert best_rows(gradients, 10, "gain").tolist() == [1, 2, 3, 4, 5]
+    assert best_rows(gradients, SCORES["gain"], 10).tolist() == [1, 2, 3, 4, 5]
     summed[3] = 40
-    assert best_rows(gradients, 2, "gain").tolist() == [1, 3]
+    assert best_rows(gradients, SCORES["gain"], 2).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize(
