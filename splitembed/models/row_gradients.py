@@ -140,23 +140,21 @@ def _is_hidden(output: Any) -> bool:
 
 def _of_rows(layer: Any, call: LayerCall, gradient: Any, projection: Any, is_measured: Any) -> _Part:
     """Return the gradients of the occurrences of the ids, summed for each id."""
-    gradient = tf.matmul(tf.reshape(gradient, [-1, layer.output_dim]), projection)
+    gradient = tf.reshape(gradient, [-1, layer.output_dim])
     if layer.combiner is None:
-        ids = tf.reshape(_values(call.inputs), [-1])
-        row, factor = tf.range(tf.size(ids, tf.int64)), None
+        ids = tf.cast(tf.reshape(_values(call.inputs), [-1]), tf.int64)
+        position = tf.squeeze(tf.where(tf.gather(is_measured, ids)), 1)
+        gradient = tf.matmul(tf.gather(gradient, position), projection)
     else:
         bags = Bags.of(call.inputs, call.weights)
         if layer.mask_zero:
             _, bags = bags.without_padding(bags.ids)
-        ids, row = bags.ids, bags.bag
-        ones = tf.ones_like(row, tf.float32)
-        weights = ones if bags.weights is None else bags.weights
-        factor = tf.math.divide_no_nan(weights, tf.gather(bags.divisors(layer.combiner), row))
-    ids = tf.cast(ids, tf.int64)
-    position = tf.squeeze(tf.where(tf.gather(is_measured, ids)), 1)
-    gradient = tf.gather(gradient, tf.gather(row, position))
-    if factor is not None:
-        gradient *= tf.gather(factor, position)[:, None]
+        ids = tf.cast(bags.ids, tf.int64)
+        position = tf.squeeze(tf.where(tf.gather(is_measured, ids)), 1)
+        bag = tf.gather(bags.bag, position)
+        weights = 1.0 if bags.weights is None else tf.gather(bags.weights, position)
+        factor = tf.math.divide_no_nan(weights, tf.gather(bags.divisors(layer.combiner), bag))
+        gradient = tf.gather(tf.matmul(gradient, projection), bag) * factor[:, None]
     distinct, place, count = tf.unique_with_counts(tf.gather(ids, position), tf.int64)
     num_distinct = tf.size(distinct)
     return _Part(
