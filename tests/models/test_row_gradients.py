@@ -134,9 +134,17 @@ def test_all_calls_of_a_layer_add_up():
     assert_equal(found, dense_reference(build, twice, TARGETS))
 
 
-@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
-@pytest.mark.parametrize("form", ["dynamic", "static", "ragged"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    ("combiner", "form", "weighted"),
+    [
+        ("sum", "dynamic", False),
+        ("mean", "dynamic", True),
+        ("sqrtn", "dynamic", True),
+        ("mean", "static", False),
+        ("mean", "ragged", False),
+        ("sum", "ragged", True),
+    ],
+)
 def test_bags_have_the_gradients_of_their_ids(combiner, form, weighted):
     factors = GENERATOR.uniform(0.5, 2, IDS.shape).astype(np.float32) if weighted else np.ones(IDS.shape, np.float32)
     used = factors * (IDS != 0)
