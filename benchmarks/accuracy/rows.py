@@ -4,7 +4,7 @@ For each seed, a classifier is trained in which all known words are frozen. One 
 scores of `se.choose_rows`, and each method chooses its words by them. Then a new classifier trains these words beside
 the OOV tokens. A tenth of the training documents, which no model trains on, chooses the epoch of each training.
 
-    python -m benchmarks.accuracy.rows                        # 20 Newsgroups and R8, three seeds, about half an hour
+    python -m benchmarks.accuracy.rows                        # 20 Newsgroups and R8, three seeds, about an hour
     python -m benchmarks.accuracy.rows --corpus "Reuters R52" --seeds 1 --head gru
 """
 
