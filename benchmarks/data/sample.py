@@ -4,16 +4,12 @@
 """
 
 import gzip
-import io
-import string
-import tarfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data.corpora import glove_50d, write_text_rows
-from benchmarks.data.packages import fetch
+from benchmarks.data.corpora import Snippet, glove_50d, read_snippets, words_of, write_text_rows
 from splitembed.data.sample import sample_reviews_path, sample_vectors_path
 
 NUM_REVIEWS = 400
@@ -22,48 +18,10 @@ NUM_ROWS = 3_000
 MIN_SCORE = 1.0
 WORDS_PER_REVIEW = (6, 24)
 
-Review = tuple[str, str, str]
-
-_OUTER_MEMBER = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
-_INNER_MEMBER = "hutto_ICWSM_2014/amazonReviewSnippets_GroundTruth.txt"
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+REVIEWS = "amazonReviewSnippets"
 
 
-def read_snippets() -> list[Review]:
-    """Return every product-review snippet of VADER's ground truth as (id, score, text), in the order of the file.
-
-    Source: Hutto, Gilbert, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text",
-    ICWSM 2014.
-    """
-    with tarfile.open(fetch("vaderSentiment")) as outer:
-        packed = outer.extractfile(_OUTER_MEMBER)
-        assert packed is not None
-        with tarfile.open(fileobj=io.BytesIO(packed.read())) as inner:
-            member = inner.extractfile(_INNER_MEMBER)
-            assert member is not None
-            return parse_snippets(member.read())
-
-
-def parse_snippets(content: bytes) -> list[Review]:
-    r"""Split VADER's ground truth into (id, score, text), with the characters of the file.
-
-    >>> parse_snippets(b"1_1\t-0.9\tno picture .\r\n1_2\t1.15\ta good picture .\r\n")
-    [('1_1', '-0.9', 'no picture .'), ('1_2', '1.15', 'a good picture .')]
-    """
-    lines = content.decode("ascii").replace("\r\n", "\n").rstrip("\n").split("\n")
-    return [(name, score, text) for name, score, text in (line.split("\t") for line in lines)]
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text as Keras's TextVectorization does: in lower case, without punctuation.
-
-    >>> words_of("the i/p button, it's GREAT.")
-    ['the', 'ip', 'button', 'its', 'great']
-    """
-    return text.lower().translate(_NO_PUNCTUATION).split()
-
-
-def choose_reviews(reviews: list[Review], count: int = NUM_REVIEWS) -> list[Review]:
+def choose_reviews(reviews: list[Snippet], count: int = NUM_REVIEWS) -> list[Snippet]:
     """Choose equal numbers of clearly positive and clearly negative snippets, evenly spaced, in the order of the file.
 
     >>> good = [(f"1_{i}", "2.0", "a really very good little picture") for i in range(3)]
@@ -102,7 +60,7 @@ def choose_rows(words: list[str], texts: list[str], count: int = NUM_ROWS) -> ND
 
 def write_sample(vectors_path: Path, reviews_path: Path) -> None:
     """Write both files of the sample: gzip GloVe text, and tab-separated id, score and text below a header line."""
-    reviews = choose_reviews(read_snippets())
+    reviews = choose_reviews(read_snippets(REVIEWS))
     words, vectors = glove_50d()
     rows = choose_rows(words, [text for _, _, text in reviews])
     lines = ["id\tscore\ttext", *("\t".join(review) for review in reviews), ""]

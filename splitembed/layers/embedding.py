@@ -1,8 +1,10 @@
 """The Keras layer SplitEmbedding, which looks up token ids in a split and trains only its trainable rows."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -24,6 +26,15 @@ from splitembed.split.table import SplitTable
 # the values with which TensorFlow takes Keras 2 as tf.keras
 _LEGACY = ("1", "true", "True")
 _IS_TENSORFLOW = keras.backend.backend() == "tensorflow"
+
+
+class LayerCall(NamedTuple):
+    """One call of a layer: the ids with the weights of a combiner and the output; or hidden states with the logits."""
+
+    inputs: Any
+    weights: Any
+    output: Any
+    is_reverse: bool = False
 
 
 @keras.saving.register_keras_serializable(package="splitembed")
@@ -86,6 +97,8 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     copies_rows = False
     # whether the frozen rows are stored as columns, for a table that is only multiplied
     is_transposed = False
+    # receives the calls in a block of `observed`
+    _observe: Callable[[LayerCall], None] | None = None
 
     def __init__(
         self,
@@ -169,7 +182,9 @@ class SplitEmbedding(RowUpdates, SavesSplit):
             shape = self.compute_output_shape(ids.shape)
             return choose_backend().without_tables(shape, self.compute_dtype, self._missing())
         drop = make_drop(self.trainable_dropout, self.seed_generator) if training and self.trainable_dropout else None
-        return choose_backend().embed(self, ids, weights, self._constants, drop)
+        rows = choose_backend().embed(self, ids, weights, self._constants, drop)
+        self._report(LayerCall(ids, weights, rows))
+        return rows
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """Return a mask that is False at padding; None without `mask_zero`, for bags and for ragged ids."""
@@ -199,6 +214,19 @@ class SplitEmbedding(RowUpdates, SavesSplit):
     def embeddings(self) -> WholeTable:
         """The whole table, read-only, with the current values of the trainable rows."""
         return WholeTable(self.to_split, (self.input_dim, self.output_dim))
+
+    @contextmanager
+    def observed(self, observe: Callable[[LayerCall], None]) -> Iterator[None]:
+        """Pass each call of the layer in a block to a function, which must not change it.
+
+        The function gets the very tensors that the model computes with, so that a `tf.GradientTape` can watch the
+        output. In a graph, that is when the call is traced.
+        """
+        self._observe = observe
+        try:
+            yield
+        finally:
+            self._observe = None
 
     def to_split(self) -> SplitTable:
         """Return the split with the current trainable rows; the frozen rows are shared, not copied."""
@@ -286,6 +314,10 @@ class SplitEmbedding(RowUpdates, SavesSplit):
         other.copies_rows = self.copies_rows
         other.mask_zero = other.supports_masking = self.mask_zero
         return other
+
+    def _report(self, call: LayerCall) -> None:
+        if self._observe is not None:
+            self._observe(call)
 
     def _hold_tables(self) -> None:
         self._constants = choose_backend().hold_tables(self, self._split, self._constants)

@@ -8,7 +8,7 @@ from keras import ops
 
 from splitembed.errors import SplitError
 from splitembed.keras_compat import autocast_dtype, set_mask
-from splitembed.layers.embedding import SplitEmbedding
+from splitembed.layers.embedding import LayerCall, SplitEmbedding
 from splitembed.layers.logits import Dtypes, logits_of
 from splitembed.layers.spec import LIVE, SplitSpec, summarize
 from splitembed.layers.transposed import TransposedEmbedding
@@ -173,6 +173,7 @@ class SplitReversibleEmbedding(SplitEmbedding):
         rows = ops.convert_to_tensor(layer.trainable_rows.value)
         rows = rows if layer.trainable else ops.stop_gradient(rows)
         logits = logits_of(states, rows, layer._constants, layer._loaded_split(), dtypes, exports_fixed_shapes(states))
+        layer._report(LayerCall(states, None, logits, is_reverse=True))
         if self.logit_soft_cap is None:
             return logits
         return ops.multiply(ops.tanh(ops.divide(logits, self.logit_soft_cap)), self.logit_soft_cap)

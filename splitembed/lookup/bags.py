@@ -66,6 +66,15 @@ class Bags(NamedTuple):
             ids=tf.gather(self.ids, position), bag=tf.gather(self.bag, position), weights=weights
         )
 
+    def divisors(self, combiner: Combiner) -> tf.Tensor:
+        """Return what the sum of each bag is divided by, float32 `(num_bags,)`: 1, its weights' sum, or their norm."""
+        if combiner == "sum":
+            return tf.ones([self.num_bags])
+        weights = tf.ones_like(self.bag, tf.float32) if self.weights is None else self.weights
+        powers = weights if combiner == "mean" else tf.square(weights)
+        total = tf.math.unsorted_segment_sum(powers, self.bag, self.num_bags)
+        return total if combiner == "mean" else tf.sqrt(total)
+
 
 def _same_layout(weights: Any, ids: Any) -> Any:
     """Return the weights after a check, when the graph runs, that they have the layout of the ids."""
@@ -110,10 +119,7 @@ def combine(
     total = _sum(rows, bags, find_trained(rows, drop), constants, trainable, gradient)
     if combiner == "sum":
         return total
-    weights = tf.ones_like(rows, tf.float32) if bags.weights is None else bags.weights
-    powers = weights if combiner == "mean" else tf.square(weights)
-    divisor = tf.math.unsorted_segment_sum(powers, bags.bag, bags.num_bags)
-    return tf.math.divide_no_nan(total, (divisor if combiner == "mean" else tf.sqrt(divisor))[:, None])
+    return tf.math.divide_no_nan(total, bags.divisors(combiner)[:, None])
 
 
 def _sum(

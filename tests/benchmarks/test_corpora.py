@@ -67,6 +67,7 @@ def test_text_rows_of_a_strided_array_are_correct(tmp_path):
         (b"a\tone two\n", ["one two"]),
         (b"a\tone two", ["one two"]),
         (b"a\t\n", [""]),
+        (b"\t\na\tone\n", ["one"]),
         (b"a\tone\ttwo\n", ["one\ttwo"]),
         ("a\tone\u2028two\x85\x0c\r\n".encode(), ["one\u2028two\x85\x0c\r"]),
     ],
@@ -82,7 +83,10 @@ def test_tab_line_without_a_tab_is_an_error_with_its_number():
         corpora.parse_tab(TAB + b"a\tone\nlonely\n", "part.tab")
 
 
-@pytest.mark.parametrize(("read", "stem"), [(corpora.newsgroups, "20newsgroups"), (corpora.reuters_r8, "reuters-r8")])
+@pytest.mark.parametrize(
+    ("read", "stem"),
+    [(corpora.newsgroups, "20newsgroups"), (corpora.reuters_r8, "reuters-r8"), (corpora.reuters_r52, "reuters-r52")],
+)
 def test_labels_index_the_sorted_class_names(write_archive, read, stem):
     parts = {"train": b"trade\tt one\nearn\tt two\ntrade\tt three\n", "test": b"earn\tt four\ntrade\tt five\n"}
     write_archive(
@@ -102,9 +106,19 @@ def test_labels_index_the_sorted_class_names(write_archive, read, stem):
 def test_real_corpora_have_the_published_sizes():
     sizes = [
         (len(texts.train_texts), len(texts.test_texts), len(texts.class_names))
-        for texts in (corpora.newsgroups(), corpora.reuters_r8())
+        for texts in (corpora.newsgroups(), corpora.reuters_r8(), corpora.reuters_r52())
     ]
-    assert sizes == [(11_293, 7_528, 20), (5_485, 2_189, 8)]
+    assert sizes == [(11_293, 7_528, 20), (5_485, 2_189, 8), (6_532, 2_568, 52)]
+
+
+@pytest.mark.slow
+@needs_data("vaderSentiment")
+def test_film_snippets_are_lower_case_and_split_once():
+    texts = corpora.film_snippets()
+    total = len(texts.train_texts) + len(texts.test_texts)
+    assert total == sum(float(score) != 0 for _, score, _ in corpora.read_snippets("movieReviewSnippets"))
+    assert len(texts.test_texts) == total // 5 and set(texts.test_labels) == {0, 1}
+    assert all(text == text.lower() for text in texts.train_texts)
 
 
 @pytest.mark.slow

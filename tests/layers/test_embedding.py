@@ -516,6 +516,18 @@ def test_config_is_small_and_contains_no_token():
     assert len(config) < 2000 and "word-" not in config
 
 
+def test_calls_in_a_block_are_observed_with_the_tensors_of_the_model(split):
+    layer, calls = SplitEmbedding(split), []
+    with layer.observed(calls.append):
+        rows = layer(np.array([[1, 2]]))
+        with pytest.raises(ValueError, match="stop"), layer.observed(calls.append):
+            raise ValueError("stop")
+    layer(np.array([3]))
+    (call,) = calls
+    assert call.output is rows and call.weights is None and not call.is_reverse
+    np.testing.assert_array_equal(call.inputs, [[1, 2]])
+
+
 def test_to_split_copies_the_trainable_rows_and_shares_the_frozen_ones():
     split = make_split()
     layer = SplitEmbedding(split)
