@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.helpers.table_heads import START
 from tests.hostile import cases
 from tests.hostile.cases import Case
-from tests.helpers.table_heads import START
 from tests.hostile.measure import cpu_seconds, outcome
 
 CPU_SECONDS = 5
