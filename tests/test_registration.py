@@ -98,14 +98,15 @@ else:
     "code",
     [
         "import tensorflow, splitembed, keras",
-        "from splitembed import LazyAdam",
-        "import splitembed.gradients.rows",
+        pytest.param("from splitembed import LazyAdam", marks=pytest.mark.slow),
+        pytest.param("import splitembed.gradients.rows", marks=pytest.mark.slow),
     ],
 )
 def test_keras_knows_our_classes(code):
     run_fresh(code + KNOWS_ALL)
 
 
+@pytest.mark.slow
 def test_keras_knows_our_classes_when_two_threads_import_it():
     run_fresh(
         "import threading\n"

@@ -189,6 +189,11 @@ def test_a_functional_model_is_saved_with_its_gates(tmp_path):
     again = keras.models.load_model(tmp_path / "m.keras")
     assert sum(isinstance(each, KeepGradientWhere) for each in again.operations) == 2
     np.testing.assert_array_equal(again.predict([X, mask], verbose=0), model.predict([X, mask], verbose=0))
+
+
+@pytest.mark.slow
+def test_a_saved_model_with_gates_loads_in_a_fresh_process(tmp_path):
+    gated_model().save(tmp_path / "m.keras")
     run_fresh("import sys, splitembed, keras; keras.models.load_model(sys.argv[1])", tmp_path / "m.keras")
 
 

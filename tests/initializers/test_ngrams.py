@@ -47,6 +47,7 @@ def test_the_seed_does_not_matter(sample):
     np.testing.assert_array_equal(first, again)
 
 
+@pytest.mark.slow
 def test_weak_regularization_predicts_known_words_closely(sample):
     known, _, _ = sample
     predicted = NgramRidge(alpha=1e-3).make_rows(known.words[:200], known)

@@ -138,7 +138,7 @@ def test_the_batches_have_the_documented_edge_cases(split):
     assert sizes == [[4, 4]] * 5 + [[1, 0]]
 
 
-@pytest.mark.parametrize("name", others_slow(OPTIMIZERS, ["Adam", "LazyAdam", "LazyAdam weight decay"]))
+@pytest.mark.parametrize("name", others_slow(OPTIMIZERS, ["Adam", "LazyAdam"]))
 def test_fit_on_two_devices_equals_one(name, split):
     before = split.frozen.tobytes()
     one, two = one_and_two(lambda: compiled(SplitEmbedding(split), OPTIMIZERS[name]()), examples())
@@ -149,7 +149,7 @@ def test_fit_on_two_devices_equals_one(name, split):
 @pytest.mark.parametrize(
     ("options", "frozen_dtype"),
     [
-        ({"gradient": "sparse"}, None),
+        pytest.param({"gradient": "sparse"}, None, marks=pytest.mark.slow),
         ({"combiner": "mean"}, "int8"),
         pytest.param({}, "float16", marks=pytest.mark.slow),
     ],
@@ -163,7 +163,7 @@ def test_fit_of_every_kind_of_layer_on_two_devices_equals_one(options, frozen_dt
     assert_only_trainable_rows_changed(two, split, before)
 
 
-@pytest.mark.parametrize("make", [ADAM, LAZY], ids=["Adam", "LazyAdam"])
+@pytest.mark.parametrize("make", [pytest.param(ADAM, marks=pytest.mark.slow), LAZY], ids=["Adam", "LazyAdam"])
 def test_eager_fit_on_two_devices_equals_one(make, split):
     one, two = one_and_two(lambda: compiled(SplitEmbedding(split), make(), run_eagerly=True), examples(), epochs=1)
     assert_equal(two, one)
@@ -233,7 +233,7 @@ def once(embedding, optimizer, loss) -> keras.Model:
 @pytest.mark.parametrize(
     ("make", "clip"),
     [
-        (keras.optimizers.SGD, {"clipnorm": 0.05}),
+        pytest.param(keras.optimizers.SGD, {"clipnorm": 0.05}, marks=pytest.mark.slow),
         (LazySGD, {"global_clipnorm": 0.05}),
         pytest.param(LazySGD, {"clipvalue": 0.01}, marks=pytest.mark.slow),
     ],
@@ -266,7 +266,7 @@ def test_a_mean_loss_is_the_mean_of_the_replicas_means_in_a_smaller_last_batch(i
     assert np.abs(trained_rows(two) - trained_rows(one)).max() > 100 * TOLERANCE
 
 
-@pytest.mark.parametrize("make", [ADAM, LAZY], ids=["Adam", "LazyAdam"])
+@pytest.mark.parametrize("make", [pytest.param(ADAM, marks=pytest.mark.slow), LAZY], ids=["Adam", "LazyAdam"])
 def test_a_model_saved_on_two_devices_continues_training_on_one_and_back(make, split, tmp_path):
     """Training continues unchanged from a `.keras` file, saved on two devices and on one."""
     expected = fit(compiled(SplitEmbedding(split), make()), examples(), epochs=3)

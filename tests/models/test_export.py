@@ -204,7 +204,10 @@ def test_S3_saved_models_are_served_without_splitembed(tmp_path):
         np.testing.assert_allclose(rows, each.predict(ids, verbose=0), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("num_tokens", "dtypes"), [(400_000, ["float32"]), (50_000, ["float16", "bfloat16", "int8"])])
+@pytest.mark.parametrize(
+    ("num_tokens", "dtypes"),
+    [pytest.param(400_000, ["float32"], marks=pytest.mark.slow), (50_000, ["float16", "bfloat16", "int8"])],
+)
 def test_saved_models_outlive_their_sources_and_their_folder(tmp_path, num_tokens, dtypes):
     matrix = np.random.default_rng(0).normal(size=(num_tokens, 50)).astype(np.float32)
     ids, models = some_ids(num_tokens), {}

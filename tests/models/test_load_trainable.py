@@ -99,6 +99,7 @@ for kind in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_the_base_of_a_fresh_process_gives_the_same_outputs(tmp_path):
     for kind in KINDS:
         save_trainable(tmp_path / f"{kind}.h5", trained(kind, 1))

@@ -179,6 +179,7 @@ for name in sys.argv[2:]:
     assert found == {name: value.tobytes().hex() for name, value in expected.items()}
 
 
+@pytest.mark.slow
 def test_a_combined_model_loads_without_splitembed(tmp_path):
     names = ["functional", "sequential", "nested", "masked", *(["tied", "untied"] if "tied" in MODELS else [])]
     expected = {}

@@ -73,6 +73,7 @@ save_model(Model(), sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing to kill with")
 def test_a_killed_process_leaves_the_old_file_and_the_next_one_no_leftovers(tmp_path):
     path = tmp_path / "model.keras"
